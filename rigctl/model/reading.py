@@ -1,0 +1,198 @@
+"""Readings: what the agent and the commands on a rig brought home, typed, with units in the names.
+
+The agent imports nothing of rigctl, so these classes are the reader's side of its JSON; `extra="ignore"` lets a newer agent
+say more. A value that a driver does not expose is None, and its name stands in the reading's `missing` with the reason.
+"""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class _Reading(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class LinkFacts(_Reading):
+    """One NVLink of one card."""
+
+    link: int
+    active: bool
+    remote_pci_bus_id: str | None = None
+    speed_gb_per_s: float | None = None
+
+
+class GpuFacts(_Reading):
+    """Identity of one card, from NVML."""
+
+    index: int
+    """NVML's index; CUDA and gpu-burn may count differently."""
+    slot: int
+    """From 1, in PCI bus order."""
+    uuid: str
+    pci_bus_id: str
+    name: str
+    serial: str | None = None
+    vbios: str | None = None
+    memory_mib: int | None = None
+    compute_capability: str | None = None
+    power_limit_w: float | None = None
+    power_default_w: float | None = None
+    power_min_w: float | None = None
+    power_max_w: float | None = None
+    slowdown_temp_c: float | None = None
+    shutdown_temp_c: float | None = None
+    max_pcie_gen: int | None = None
+    max_pcie_width: int | None = None
+    links: tuple[LinkFacts, ...] = ()
+    missing: dict[str, str] = Field(default_factory=dict)
+
+    @property
+    def subject(self) -> str:
+        """The card's name in verdicts: slot and the end of its UUID."""
+        return f"slot{self.slot} (…{self.uuid[-4:]})"
+
+
+class DriverFacts(_Reading):
+    """The driver in its three places."""
+
+    loaded: str | None = None
+    """/sys/module/nvidia/version (or /proc/driver/nvidia/version)."""
+    library: str | None = None
+    """Version of the libnvidia-ml.so.1 on disk."""
+    nvml_error: str | None = None
+    """The NVML error that kept the cards from being read, such as `Driver/library version mismatch`."""
+    cuda_driver: str | None = None
+
+
+class ToolFacts(_Reading):
+    """What a load step needs, and where it is; None = not installed."""
+
+    gpu_burn: str | None = None
+    gpu_burn_build: dict[str, str] = Field(default_factory=dict)
+    """`build.json` beside the burner, as the role wrote it: commit, compute capability, driver, toolkit."""
+    stress_ng: str | None = None
+    sensors: str | None = None
+    torch_python: str | None = None
+    torch: str | None = None
+    """Version of torch in that environment, such as `2.13.0+cpu`."""
+    nvcc: str | None = None
+    """Version of the CUDA toolkit, such as `11.7`."""
+
+
+class Facts(_Reading):
+    """`facts.json`: hardware and software identity of one rig."""
+
+    boot_id: str
+    hostname: str
+    product_name: str | None = None
+    """DMI product name; a simulated rig's says that it is simulated."""
+    bios_version: str | None = None
+    board_name: str | None = None
+    os: str = ""
+    kernel: str = ""
+    python: str = ""
+    cpu_model: str = ""
+    cpu_threads: int = 0
+    memory_mib: int = 0
+    driver: DriverFacts
+    gpus: tuple[GpuFacts, ...] = ()
+    tools: ToolFacts = ToolFacts()
+    users_logged_in: int = 0
+    compute_processes: tuple[str, ...] = ()
+    errors: tuple[str, ...] = ()
+
+    @property
+    def simulated(self) -> bool:
+        """Whether the machine says of itself that it is simulated."""
+        return "simulated" in (self.product_name or "").lower()
+
+
+class GpuSample(_Reading):
+    """One card at one moment."""
+
+    uuid: str
+    slot: int
+    temp_c: float | None = None
+    power_w: float | None = None
+    limit_w: float | None = None
+    sm_mhz: int | None = None
+    mem_mhz: int | None = None
+    util_pct: int | None = None
+    fan_pct: int | None = None
+    throttle: int | None = None
+    """NVML's clocks throttle (event) reasons, a mask of bits."""
+    pcie_gen: int | None = None
+    pcie_width: int | None = None
+    links_active: tuple[bool, ...] = ()
+    error: str | None = None
+
+
+class Sample(_Reading):
+    """One line of `telemetry.jsonl`: all sensors at one moment."""
+
+    seq: int
+    t_mono_s: float
+    t_wall_s: float
+    boot_id: str
+    step: str
+    gpus: tuple[GpuSample, ...] = ()
+    cpu_temp_c: float | None = None
+    cpu_power_w: float | None = None
+    cpu_util_pct: float | None = None
+    wall_power_w: float | None = None
+    wall_error: str | None = None
+    controller_wall_s: float | None = None
+    """Stamped by the controller when the sample arrived."""
+
+
+class RigEvent(_Reading):
+    """One line of the rig-side `events.jsonl`."""
+
+    seq: int
+    t_mono_s: float
+    t_wall_s: float
+    event: str
+    """step_started · step_finished · load_started · load_exited · guard_stopped · plan_finished · error."""
+    step: str | None = None
+    detail: dict[str, object] = Field(default_factory=dict)
+
+
+class KernelMessage(_Reading):
+    """One line of `kernel.jsonl`: a kernel message of the time of the run."""
+
+    t_wall_s: float
+    message: str
+
+
+class CommandReply(_Reading):
+    """One line of `commands.jsonl`: what testinfra asked and got."""
+
+    command: str
+    exit_status: int
+    stdout: str
+    stderr: str
+
+
+class Readings(_Reading):
+    """Everything that a run knows of one rig. What was not measured is empty or None, never a default figure."""
+
+    rig: str
+    facts: Facts | None = None
+    samples: tuple[Sample, ...] = ()
+    events: tuple[RigEvent, ...] = ()
+    logs: dict[str, str] = Field(default_factory=dict)
+    """Raw outputs by file name: `gpu_burn.log`, `all_burn.log`, `cpu_burn.yaml`, `train.json`, …"""
+    kernel: tuple[KernelMessage, ...] = ()
+    kernel_read: bool = False
+    """Whether the kernel log could be read at all: nothing found is not the same as nothing read."""
+    boot_id_after: str | None = None
+    unreached: str | None = None
+    """Why the rig could not be reached or measured; None when it was."""
+    unreached_fix: str = ""
+    cuts: tuple[str, ...] = ()
+    """Connection cuts that were survived, in words."""
+
+    def of_step(self, step: str) -> tuple[Sample, ...]:
+        """The samples taken during `step`."""
+        return tuple(s for s in self.samples if s.step == step)

@@ -1,0 +1,41 @@
+"""A rig: one machine of the inventory, how to reach it and what it must be."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, SecretStr
+
+from rigctl.model.spec import ProfileSpec, RigSpec
+
+
+class Login(BaseModel):
+    """How to reach a rig over SSH, resolved as Ansible resolves it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    address: str
+    port: int = 22
+    user: str | None = None
+    """None: the name of whoever runs rigctl."""
+    identity_files: tuple[str, ...] = ()
+    known_hosts_files: tuple[str, ...] = ()
+    """Empty: the user's own known_hosts and the system's."""
+    proxy_jump: str | None = None
+    """`user@host:port[,…]`, as in OpenSSH's ProxyJump."""
+    connect_timeout_s: float = 10
+    become_password: SecretStr | None = None
+
+
+class Rig(BaseModel):
+    """One machine of the fleet."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    login: Login
+    spec: RigSpec
+    profiles: dict[str, ProfileSpec]
+
+    @property
+    def rig_class(self) -> str:
+        """The inventory group `class_*` that the rig belongs to, without the prefix."""
+        return self.spec.rig_class

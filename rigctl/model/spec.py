@@ -1,0 +1,156 @@
+"""The spec of a rig class: what a rig must be and show. Plain data, no expressions.
+
+`group_vars/class_X/spec.yml` holds one key, `rig_spec`; `host_vars/RIG/*.yml` may hold `rig_spec_host`, merged deeply over
+it. Units are in the names; values are bare numbers. Every limit names its source under `sources`.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+
+class _Literal(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class LinkSpec(_Literal):
+    """How one pair of cards is joined; `slots` counts from 1 in PCI bus order."""
+
+    slots: tuple[int, int] = Field(strict=False)
+    kind: Literal["nvlink", "pcie", "none"]
+    links: int = Field(default=0, ge=0, le=18)
+    """Number of active NVLinks: 4 for `NV4` in `nvidia-smi topo -m`."""
+
+
+class PartsSpec(_Literal):
+    """What must be built in."""
+
+    gpu_count: int = Field(ge=1, le=16)
+    gpu_model: str
+    min_gpu_memory_mib: int = Field(gt=0)
+    links: tuple[LinkSpec, ...] = Field(default=(), strict=False)
+    min_nvlink_gb_per_s: float | None = Field(default=None, gt=0)
+    """Speed of one NVLink in one direction, GB/s."""
+    pcie_gen_under_load: int = Field(ge=1, le=6)
+    pcie_width_under_load: int = Field(ge=1, le=32)
+
+
+class LimitsSpec(_Literal):
+    """What must be shown under load."""
+
+    max_settled_gpu_temp_c: float = Field(gt=0, lt=120)
+    """Mean of the last third of the GPU burn, °C."""
+    guard_max_gpu_temp_c: float = Field(gt=0, lt=120)
+    """The burn stops itself at this core temperature, °C; never looser than the card's slowdown − 5."""
+    max_cpu_temp_c: float | None = Field(default=None, gt=0, lt=120)
+    min_power_share_of_limit: float = Field(gt=0, le=1)
+    """Mean power in the burn's last third ÷ power limit."""
+    max_bad_throttle_share: float = Field(default=0.0, ge=0, le=1)
+    """Share of loaded samples with hardware slowdown, thermal slowdown or power brake."""
+    min_burn_gflops: float = Field(gt=0)
+    """gpu-burn, single precision, per card, Gflop/s."""
+    max_burn_gflops_drift: float | None = Field(default=None, ge=0, le=1)
+    wall_power_gpu_burn_w: float | None = Field(default=None, gt=0)
+    wall_power_all_burn_w: float | None = Field(default=None, gt=0)
+    wall_power_tolerance_share: float = Field(default=0.10, gt=0, lt=1)
+
+
+class WallMeterSpec(_Literal):
+    """The meter at the wall, at an address as the rig sees it."""
+
+    form: Literal["tasmota"]
+    url: str | None = None
+    """For Tasmota `http://ADDRESS/cm?cmnd=Status%208`; belongs to one rig, so it stands in host_vars."""
+    required: bool = True
+    """False: a rig without a readable meter is `blind` there, not `error`."""
+
+
+class TrainingSpec(_Literal):
+    """The training workload. It names its device and is never run on another one instead."""
+
+    device: Literal["cuda", "cpu"]
+    model: Literal["gpt2_medium", "gpt_tiny"]
+    seq_len: int = Field(gt=0)
+    micro_batch: int = Field(gt=0)
+    grad_accum: int = Field(gt=0)
+    dtype: Literal["bf16", "fp32"]
+    threads: int | None = Field(default=None, gt=0)
+    """CPU threads; only where device is cpu."""
+    warmup_steps: int = Field(ge=1)
+    measured_steps: int = Field(ge=3)
+    min_tokens_per_s: float = Field(gt=0)
+    provisional: bool = False
+    """True until a rig of this class has shown its own figure; then said in each verdict."""
+
+    @model_validator(mode="after")
+    def _threads_are_for_the_cpu(self) -> TrainingSpec:
+        if self.threads is not None and self.device != "cpu":
+            message = "training.threads is for device cpu only"
+            raise ValueError(message)
+        return self
+
+
+class SpecFile(_Literal):
+    """`rig_spec` as it is written in a file."""
+
+    parts: PartsSpec
+    limits: LimitsSpec
+    wall_meter: WallMeterSpec | None = None
+    training: TrainingSpec | None = None
+    sources: dict[str, str] = Field(default_factory=dict)
+    """Dotted key → where its figure comes from, such as `limits.max_settled_gpu_temp_c`."""
+
+
+class SoftwareSpec(_Literal):
+    """What the roles install: resolved from the role variables as Ansible resolves them, written nowhere else."""
+
+    driver_branch: str
+    """`nvidia_driver_branch`, such as "515"."""
+    cuda_version: str
+    """`cuda_version`, such as "11.7"."""
+    torch_version: str
+    """`pytorch_version`; `auto` = chosen by the table for driver branch and Python."""
+    torch_build: str
+    """`pytorch_build`: `auto`, `cpu`, or a CUDA tag such as `cu117`."""
+    power_limit_w: int | None = None
+    """`nvidia_driver_power_limit_w`; None = the board's default."""
+    gpu_burn_dir: str
+    """`gpu_burn_dir`: where the burner and its compare file are."""
+    torch_venv: str
+    """`pytorch_venv`: the virtual environment that holds PyTorch."""
+
+
+class RigSpec(_Literal):
+    """The spec of one rig: class file, host exceptions and role variables put together."""
+
+    rig_class: str
+    parts: PartsSpec
+    limits: LimitsSpec
+    wall_meter: WallMeterSpec | None = None
+    training: TrainingSpec | None = None
+    sources: dict[str, str] = Field(default_factory=dict)
+    software: SoftwareSpec
+    origin: str = ""
+    """The spec file as people know it, relative to the inventory: `group_vars/class_X/spec.yml`."""
+
+    def source(self, key: str) -> str:
+        """Where the figure under `key` comes from: file, key and the origin stated there."""
+        stated = self.sources.get(key, "")
+        return f"{self.origin}: {key}" + (f" ({stated})" if stated else "")
+
+
+class ProfileSpec(_Literal):
+    """One profile: which load steps, how long. Inventory data (`rig_profiles`), so that every park sets its own."""
+
+    idle_seconds: float = Field(ge=0)
+    cpu_burn_seconds: float = Field(ge=0)
+    """0 leaves the step out; so for each `*_seconds`."""
+    gpu_burn_seconds: float = Field(ge=0)
+    all_burn_seconds: float = Field(ge=0)
+    """Cards and CPU together."""
+    train: bool
+    sample_hz: float = Field(gt=0, le=50)
+    controller_lost_s: float = Field(default=60, gt=0)
+    """The burn stops itself after so long without a word from the controller, seconds."""
