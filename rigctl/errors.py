@@ -1,16 +1,16 @@
 """The exit codes of every command and the errors that people see.
 
-    RigctlError
-    ├── UsageError          2: met before any rig was touched
-    ├── ChangeIncomplete    4: a change did not complete
-    └── RigError            3: one rig could not be reached or measured; the others go on
-        ├── RigUnreachable      no connection was made
-        │   ├── HostKeyUnknown      the rig is not trusted yet
-        │   ├── HostKeyChanged      the rig shows another key than the trusted one
-        │   └── LoginRefused        no key or password was accepted
-        ├── ConnectionLost      the connection broke; the command's fate is unknown
-        ├── SudoRefused         sudo wants a password, or does not allow the command
-        └── CommandFailed       a command on the rig ended with an unexpected status
+RigctlError
+├── UsageError          2: met before any rig was touched
+├── ChangeIncomplete    4: a change did not complete
+└── RigError            3: one rig could not be reached or measured; the others go on
+├── RigUnreachable      no connection was made
+│   ├── HostKeyUnknown      the rig is not trusted yet
+│   ├── HostKeyChanged      the rig shows another key than the trusted one
+│   └── LoginRefused        no key or password was accepted
+├── ConnectionLost      the connection broke; the command's fate is unknown
+├── SudoRefused         sudo wants a password, or does not allow the command
+└── CommandFailed       a command on the rig ended with an unexpected status
 """
 
 from __future__ import annotations

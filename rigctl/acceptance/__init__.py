@@ -1,0 +1,1 @@
+"""The testinfra suite and its pytest plugin."""

@@ -1,0 +1,1 @@
+"""Runs on the rig: standard library and pynvml only."""

@@ -1,0 +1,1 @@
+"""Reading × spec → verdict: pure functions, one module per subject."""

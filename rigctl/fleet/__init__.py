@@ -1,0 +1,1 @@
+"""Many rigs over SSH: connections, the pool, the agent's delivery."""

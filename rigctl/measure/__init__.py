@@ -1,0 +1,1 @@
+"""Long work on all rigs, readings brought home."""

@@ -1,0 +1,1 @@
+"""Words of the house as types: no I/O."""

@@ -1,0 +1,1 @@
+"""Drives the playbooks and turns their events into progress."""

@@ -1,0 +1,1 @@
+"""Simulated rigs: real SSH, systemd and apt; simulated hardware."""
