@@ -1,7 +1,8 @@
 """Readings: what the agent and the commands on a rig brought home, typed, with units in the names.
 
-The agent imports nothing of rigctl, so these classes are the reader's side of its JSON; `extra="ignore"` lets a newer agent
-say more. A value that a driver does not expose is None, and its name stands in the reading's `missing` with the reason.
+The agent imports nothing of rigctl, so these classes are the reader's side of its JSON; `extra="ignore"` lets a
+newer agent say more. A value that a driver does not expose is None, and its name stands in the reading's `missing`
+with the reason.
 """
 
 from __future__ import annotations

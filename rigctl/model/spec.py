@@ -1,7 +1,7 @@
 """The spec of a rig class: what a rig must be and show. Plain data, no expressions.
 
-`group_vars/class_X/spec.yml` holds one key, `rig_spec`; `host_vars/RIG/*.yml` may hold `rig_spec_host`, merged deeply over
-it. Units are in the names; values are bare numbers. Every limit names its source under `sources`.
+`group_vars/class_X/spec.yml` holds one key, `rig_spec`; `host_vars/RIG/*.yml` may hold `rig_spec_host`, merged
+deeply over it. Units are in the names; values are bare numbers. Every limit names its source under `sources`.
 """
 
 from __future__ import annotations
