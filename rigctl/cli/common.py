@@ -1,0 +1,73 @@
+"""What every command shares: option types, the progress console, JSON output, the two lines of an error."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+if TYPE_CHECKING:
+    from rigctl.errors import RigctlError
+
+RigsArg = Annotated[
+    str,
+    typer.Argument(metavar="[RIGS]", help="Ansible host pattern: a rig, a group, 'rig1,rig2', 'all:!rig3'."),
+]
+"""Use it as `rigs: RigsArg = "all"`."""
+
+InventoryOpt = Annotated[
+    Path | None,
+    typer.Option(
+        "-i",
+        "--inventory",
+        envvar="RIGCTL_INVENTORY",
+        metavar="PATH",
+        help="Ansible inventory, a folder or a file.",
+        show_default="./inventory",
+    ),
+]
+"""Use it as `inventory: InventoryOpt = None`; `load_fleet` turns None into ./inventory."""
+
+JsonOpt = Annotated[bool, typer.Option("--json", help="Print data as JSON on stdout.")]
+"""Use it as `as_json: JsonOpt = False`."""
+
+RunsOpt = Annotated[
+    Path,
+    typer.Option("--runs", envvar="RIGCTL_RUNS", metavar="DIR", help="Folder of the run directories."),
+]
+"""Use it as `runs: RunsOpt = DEFAULT_RUNS`."""
+
+DEFAULT_RUNS = Path("runs")
+
+console = Console(stderr=True, highlight=False)
+"""Progress and words for people; stdout stays free for data."""
+
+
+def emit_json(obj: Any) -> None:
+    """Print `obj` as one JSON document on stdout; pydantic models are dumped in their JSON form."""
+    dump = getattr(obj, "model_dump", None)
+    plain = dump(mode="json") if dump else obj
+    sys.stdout.write(json.dumps(plain, indent=2, ensure_ascii=False) + "\n")
+
+
+def print_error(message: str, hint: str) -> None:
+    """Print the two lines of an error on stderr; line breaks inside them become spaces."""
+    for word, text in (("error", message), ("hint", hint)):
+        if text:
+            sys.stderr.write(f"{_coloured(word)}: {' '.join(text.split())}\n")
+
+
+def print_rigctl_error(error: RigctlError) -> None:
+    """Print `error` and its remedy."""
+    print_error(error.message, error.hint)
+
+
+def _coloured(word: str) -> str:
+    if not sys.stderr.isatty() or os.environ.get("NO_COLOR"):
+        return word
+    return f"\x1b[1;31m{word}\x1b[0m" if word == "error" else f"\x1b[1;36m{word}\x1b[0m"
