@@ -1,0 +1,54 @@
+# The developer's loop. `make demo` and `make test` set everything up by themselves on a fresh machine.
+.POSIX:
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test unit rigs molecule lint format bench lock clean
+
+BIN := .venv/bin
+# Simulated rigs are containers with a systemd of their own: that takes root.
+AS_ROOT := $(if $(filter 0,$(shell id -u)),,sudo --preserve-env=RIGCTL_INVENTORY$(comma)RIGCTL_RUNS)
+comma := ,
+
+help:  ## what can be made
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' Makefile
+
+setup:  ## system packages and .venv (every target below calls it; instant when there is nothing to do)
+	@tools/setup.sh
+
+demo: setup  ## two simulated rigs: provisioned, accepted, reported, taken down (DEMO='--fault pump_dead' and so on)
+	@$(AS_ROOT) $(BIN)/rigctl demo $(DEMO)
+
+test: setup  ## everything: unit tests, tests on simulated rigs, molecule (at most 20 minutes)
+	$(AS_ROOT) $(BIN)/python -m pytest --durations=15
+	@$(MAKE) --no-print-directory molecule
+
+unit: setup  ## the tests that need no rigs (seconds)
+	$(BIN)/python -m pytest -m 'not rigs'
+
+rigs: setup  ## the tests on simulated rigs alone
+	$(AS_ROOT) $(BIN)/python -m pytest -m rigs --durations=15
+
+molecule: setup  ## molecule test of molecule/default: roles, idempotence, testinfra on simulated rigs
+	$(AS_ROOT) env PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/molecule test --scenario-name default
+
+lint:  ## ruff, mypy, yamllint, ansible-lint
+	@tools/setup.sh python
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/yamllint --strict roles playbooks inventory molecule .pre-commit-config.yaml
+	env PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/ansible-lint --offline --profile production roles playbooks molecule
+
+format:  ## ruff's formatter and safe fixes
+	@tools/setup.sh python
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+
+bench: setup  ## measure every figure that is claimed; NAME=demo runs one (writes bench/results.json)
+	$(AS_ROOT) $(BIN)/python -m bench $(NAME)
+
+lock:  ## write requirements.txt anew from pyproject.toml
+	tools/lock.sh
+
+clean:  ## remove what was built here; the rigs of an interrupted run too
+	@if [ -x $(BIN)/rigctl ]; then $(AS_ROOT) $(BIN)/rigctl sim down --all; fi
+	rm -rf .venv .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .ansible build dist *.egg-info
