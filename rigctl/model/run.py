@@ -27,7 +27,7 @@ class RunInfo(BaseModel):
     schema_version: int = Field(default=1, ge=1, le=1)
     run_id: str
     """`2026-11-30T2300Z-7f3a`."""
-    kind: Literal["accept", "provision", "upgrade"]
+    kind: Literal["accept", "check", "provision", "upgrade"]
     profile: str = ""
     started_at: str
     rigctl_version: str

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-Kind = Literal["accept", "provision", "upgrade"]
+Kind = Literal["accept", "check", "provision", "upgrade"]
 
 TELEMETRY = "telemetry.jsonl"
 _STRUCTURED = frozenset(

@@ -1,0 +1,54 @@
+"""`rigctl accept`: burn, train, judge and report a fleet."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rigctl.cli.common import DEFAULT_RUNS, InventoryOpt, JsonOpt, RigsArg, RunsOpt, console, emit_json
+
+EPILOG = "Example: rigctl accept rig1,rig2 --profile smoke -i ./inventory"
+
+ProfileOpt = Annotated[
+    str, typer.Option("--profile", metavar="NAME", help="Which profile of the inventory's rig_profiles to run.")
+]
+TestsOpt = Annotated[
+    list[Path] | None,
+    typer.Option("--acceptance-tests", metavar="DIR", help="A folder of your own testinfra files; may be repeated."),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("accept", epilog=EPILOG)(accept_command)
+
+
+def accept_command(
+    rigs: RigsArg = "all",
+    profile: ProfileOpt = "standard",
+    inventory: InventoryOpt = None,
+    runs: RunsOpt = DEFAULT_RUNS,
+    acceptance_tests: TestsOpt = None,
+    as_json: JsonOpt = False,
+) -> None:
+    """Accept rigs: facts, burns under the rig's own guard, training, verdicts and a report."""
+    from rigctl.accept import AcceptOptions, accept, start_run  # noqa: PLC0415 - keeps `rigctl --help` fast
+    from rigctl.cli.live import watch  # noqa: PLC0415
+    from rigctl.inventory import load_fleet  # noqa: PLC0415
+    from rigctl.measure.progress import Progress  # noqa: PLC0415
+    from rigctl.report.terminal import print_record  # noqa: PLC0415
+
+    fleet = load_fleet(inventory, rigs)
+    asked = {"rigs": rigs, "profile": profile, "inventory": str(inventory) if inventory else None}
+    options = AcceptOptions(fleet, profile, runs, asked, acceptance_tests=tuple(acceptance_tests or ()))
+    run_dir = start_run(options)
+    progress = Progress(rig.name for rig in fleet)
+    with watch(progress, console):
+        outcome = accept(options, run_dir, progress)
+    if as_json:
+        emit_json(outcome.record)
+    else:
+        print_record(console, outcome.record, run_dir.path)
+    raise typer.Exit(outcome.record.exit_code)

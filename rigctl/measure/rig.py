@@ -1,0 +1,204 @@
+"""Measure one rig from connection to kernel log; what happens to it stands in its outcome, not in an exception."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from rigctl.errors import CommandFailed, ConnectionLost, RigError
+from rigctl.measure.plan import build_plan, has_load, step_seconds
+from rigctl.measure.session import Cancelled, RigSession
+from rigctl.measure.spool import Fetched, Spool
+from rigctl.model.reading import Facts, Sample
+from rigctl.parse.gpu_burn import last_gflops
+from rigctl.store import RigOutcome
+
+if TYPE_CHECKING:
+    import threading
+
+    from rigctl.measure.progress import Progress
+    from rigctl.model.reading import RigEvent
+    from rigctl.model.rig import Rig
+    from rigctl.model.spec import ProfileSpec
+    from rigctl.store import RunDir
+
+POLL_S = 1.0
+"""Time between two polls of one rig, seconds; each is also the controller's word to the guard."""
+START_TIMEOUT_S = 60
+BURN_HEAD, BURN_TAIL = 8192, 4096
+"""Characters of a burn's output that are kept for the live table."""
+KERNEL_MARGIN_S = 2
+"""The kernel log is read from this long before the plan began, seconds."""
+
+
+@dataclass
+class BurnTail:
+    """The head of a burn's output, which names the cards, and its newest rows: a burn of hours stays cheap to show."""
+
+    head: str = ""
+    tail: str = ""
+
+    def add(self, text: str) -> None:
+        """Take in new output."""
+        room = BURN_HEAD - len(self.head)
+        self.head += text[:room]
+        self.tail = (self.tail + text[room:])[-BURN_TAIL:]
+
+    @property
+    def text(self) -> str:
+        """Head and newest rows."""
+        return self.head + self.tail
+
+
+@dataclass
+class RigMeasurement:
+    """One rig's measuring: the connection stays open for the verification that follows."""
+
+    rig: Rig
+    profile: ProfileSpec
+    run_dir: RunDir
+    progress: Progress
+    cancel: threading.Event
+    outcome: RigOutcome = field(default_factory=RigOutcome)
+    session: RigSession | None = None
+    _burn: BurnTail = field(default_factory=BurnTail)
+    _step: str = "connect"
+    _since: float | None = None
+
+    def run(self) -> RigMeasurement:
+        """Measure the rig. A rig that cannot be reached or measured is told by its outcome; the others go on."""
+        name = self.rig.name
+        session = RigSession(self.rig, self.cancel, lambda text: self._say(session, text))
+        try:
+            self._at("connect")
+            session.open()
+            self.session = session
+            self._measure(session)
+        except RigError as error:
+            self._ended(unreached=error.message, unreached_fix=error.hint)
+            self.run_dir.journal("rig_error", rig=name, step=self._step, error=error.message, hint=error.hint)
+            if isinstance(error, ConnectionLost | Cancelled):
+                self._leave(session)
+        self._ended(cuts=tuple(session.cuts))
+        self.run_dir.write_rig_outcome(name, self.outcome)
+        self.progress.done(name, "measured" if self.outcome.unreached is None else "not measured")
+        return self
+
+    def _measure(self, session: RigSession) -> None:
+        facts = self._facts(session)
+        if not has_load(self.rig.spec, self.profile):
+            self._probe(session)
+        elif not facts.gpus:
+            reason = facts.driver.nvml_error or "no card is visible"
+            self.run_dir.journal("load_not_started", rig=self.rig.name, reason=reason)
+            self._ended(left=f"idle; no load was started ({reason})")
+        else:
+            self._carry_out(session, facts)
+        self._kernel(session)
+
+    def _facts(self, session: RigSession) -> Facts:
+        self._at("facts")
+        software = self.rig.spec.software
+        reply = session.call(
+            "facts", "--gpu-burn-dir", software.gpu_burn_dir, "--torch-venv", software.torch_venv, timeout_s=60
+        )
+        self.run_dir.write_json_atomic(f"{self.rig.name}/facts.json", reply)
+        try:
+            facts = Facts.model_validate(reply)
+        except ValidationError as error:
+            raise CommandFailed(f"the agent's facts have an unexpected form: {error.errors()[0]}") from error
+        self._ended(boot_id_after=facts.boot_id)
+        return facts
+
+    def _probe(self, session: RigSession) -> None:
+        self._at("probe")
+        reply = session.call("probe", timeout_s=60)
+        line = json.dumps(reply["sample"], separators=(",", ":")) + "\n"
+        self.run_dir.append_raw(self.rig.name, "telemetry.jsonl", line.encode())
+        self.progress.sample(self.rig.name, Sample.model_validate(reply["sample"]), {})
+        self._ended(left="idle; nothing was put to work")
+
+    def _carry_out(self, session: RigSession, facts: Facts) -> None:
+        plan = build_plan(self.run_dir.run_id, self.rig.spec, self.profile, facts)
+        self._at("start")
+        try:
+            session.call("start", stdin=json.dumps(plan).encode(), timeout_s=START_TIMEOUT_S)
+        except ConnectionLost as error:
+            # Whether the plan has begun is unknown; the first poll tells, so the cut is met there.
+            self.run_dir.journal("cut", rig=self.rig.name, step="start", error=error.message)
+        spool = Spool(self.run_dir, self.rig.name)
+        while not self._poll(session, spool, facts):
+            if self.cancel.wait(POLL_S):
+                raise Cancelled("stopped by the person at the controller")
+        session.call("ack", "--run", self.run_dir.run_id)
+        self._ended(left=self.outcome.left or "idle")
+
+    def _poll(self, session: RigSession, spool: Spool, facts: Facts) -> bool:
+        """Fetch what is new; True when the unit has ended and everything came home."""
+        reply = session.ask("poll", "--run", self.run_dir.run_id, *spool.arguments(), during=self._step)
+        fetched = spool.take(reply)
+        self._ended(boot_id_after=fetched.boot_id)
+        for event in fetched.events:
+            self._event(event)
+        self._show(fetched)
+        if fetched.boot_id != facts.boot_id:
+            self._ended(left="rebooted in the middle of the run; idle since")
+        return fetched.complete and not fetched.active
+
+    def _event(self, event: RigEvent) -> None:
+        self._since = event.t_wall_s if self._since is None else self._since
+        if event.event == "step_started" and event.step:
+            self._burn = BurnTail()
+            self._at(event.step)
+        if event.event == "guard_stopped":
+            self._ended(left=f"idle; the guard stopped the load ({event.detail.get('reason', 'no reason given')})")
+        self.run_dir.journal(
+            "rig_event", rig=self.rig.name, rig_event=event.event, step=event.step, detail=event.detail
+        )
+
+    def _show(self, fetched: Fetched) -> None:
+        self._burn.add(fetched.burn_text)
+        if fetched.samples:
+            self.progress.sample(self.rig.name, fetched.samples[-1], last_gflops(self._burn.text))
+
+    def _kernel(self, session: RigSession) -> None:
+        """Read the kernel log from just before the plan began; without a plan, of this whole boot."""
+        self._at("kernel log")
+        since = 0.0 if self._since is None else self._since - KERNEL_MARGIN_S
+        reply = session.ask("kernel", "--since-wall", f"{since:.3f}", during="kernel log", timeout_s=60)
+        lines = "".join(json.dumps(message, separators=(",", ":")) + "\n" for message in reply["kernel"])
+        self.run_dir.write_text_atomic(f"{self.rig.name}/kernel.jsonl", lines)
+        self._ended(kernel_read=bool(reply["kernel_read"]))
+
+    def _leave(self, session: RigSession) -> None:
+        """Stop what runs on the rig, where it can still be told; else its own guard does, and the outcome says so."""
+        try:
+            reply = session.call("stop", "--run", self.run_dir.run_id, "--reason", "asked by the controller")
+        except RigError as error:
+            seconds = self.profile.controller_lost_s
+            self._ended(left=f"unknown ({error.message}); its guard stops a burn after {seconds:.0f} s of silence")
+        else:
+            self._ended(left=_left_after_stop(reply))
+
+    def _ended(self, **known: Any) -> None:
+        self.outcome = self.outcome.model_copy(update=known)
+
+    def _at(self, step: str) -> None:
+        if step == self._step and step != "connect":
+            return
+        self._step = step
+        self.progress.step(self.rig.name, step, step_seconds(self.rig.spec, self.profile).get(step))
+        self.run_dir.journal("step_started", rig=self.rig.name, step=step)
+
+    def _say(self, session: RigSession, text: str) -> None:
+        self.progress.note(self.rig.name, text)
+        if text:
+            self.run_dir.journal("cut", rig=self.rig.name, step=self._step, error=text, cuts=len(session.cuts))
+
+
+def _left_after_stop(reply: dict[str, Any]) -> str:
+    running = reply.get("left_running") or []
+    return "idle; the run was stopped" if not running else f"still running: {', '.join(map(str, running))}"
