@@ -1,1 +1,5 @@
-"""Runs on the rig: standard library and pynvml only."""
+"""The part of rigctl that runs on a rig: the standard library and pynvml only, Python 3.10-clean.
+
+It imports nothing of rigctl; its JSON is read back as the types of rigctl/model/reading.py. Only train.py imports
+torch, and that file runs by itself in the rig's own environment.
+"""
