@@ -1,7 +1,7 @@
 # The developer's loop. `make demo` and `make test` set everything up by themselves on a fresh machine.
 .POSIX:
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test unit rigs molecule lint format bench lock clean
+.PHONY: help setup demo test unit rigs molecule lint format bench sizes lock clean
 
 BIN := .venv/bin
 # Simulated rigs are containers with a systemd of their own: that takes root.
@@ -45,6 +45,10 @@ format:  ## ruff's formatter and safe fixes
 
 bench: setup  ## measure every figure that is claimed; NAME=demo runs one (writes bench/results.json)
 	$(AS_ROOT) $(BIN)/python -m bench $(NAME)
+
+sizes:  ## lengths of modules and functions: a report, not a gate
+	@tools/setup.sh python
+	@$(BIN)/python tools/sizes.py
 
 lock:  ## write requirements.txt anew from pyproject.toml
 	tools/lock.sh
