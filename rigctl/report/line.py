@@ -1,0 +1,45 @@
+"""The morning line: a whole night in a few lines, for a chat or a mail's subject and body."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rigctl.model.verdict import Verdict
+from rigctl.report.summary import causes, of_verdict, rigs_worst_first, tally
+from rigctl.report.text import plain, several, span
+
+if TYPE_CHECKING:
+    from rigctl.model.verdict import Record, RigRecord
+
+
+def morning_line(record: Record) -> str:
+    """Return one line for the fleet and, for each rig that needs somebody, what was seen and what to do."""
+    numbers, total = tally(record), len(record.rigs)
+    when = span(record.started_at, record.ended_at)
+    if numbers["failed"] or numbers["unmeasured"] or not total:
+        head = _bad_head(numbers, total)
+        return "\n".join([f"rigctl: {head} ({when})", *(_rig_lines(r) for r in rigs_worst_first(record) if causes(r))])
+    extras = [
+        f"{several(len(of_verdict(record, Verdict.WARN)), 'warning')}",
+        f"{several(len(of_verdict(record, Verdict.WAIVED)), 'waived check')}",
+    ]
+    return f"rigctl: {total} of {total} ok · {' · '.join(extras)} ({when})"
+
+
+def _bad_head(numbers: dict[str, int], total: int) -> str:
+    if not total:
+        return "no rig was measured"
+    parts = [f"{numbers['failed']} of {total} FAILED"] if numbers["failed"] else []
+    if numbers["unmeasured"]:
+        parts.append(
+            f"{numbers['unmeasured']} not measured" if parts else f"{numbers['unmeasured']} of {total} NOT MEASURED"
+        )
+    return " · ".join([*parts, f"{numbers['ok']} ok"])
+
+
+def _rig_lines(rig: RigRecord) -> str:
+    first, *others = causes(rig)
+    mark = "FAIL" if rig.verdict is Verdict.FAIL else "??  "
+    more = f"; and {several(len(others), 'other cause')}" if others else ""
+    left = f" Left: {plain(rig.left)}." if rig.left else ""
+    return f"{mark} {first.where}: {first.sentence}{more}\n  do: {plain(first.verdict.fix) or 'see the report'}.{left}"
