@@ -21,6 +21,10 @@ class Login(BaseModel):
     """Empty: the user's own known_hosts and the system's."""
     proxy_jump: str | None = None
     """`user@host:port[,…]`, as in OpenSSH's ProxyJump."""
+    proxy_command: str | None = None
+    """A command that carries the connection, as in OpenSSH's ProxyCommand; `%h`, `%p` and `%r` still in it."""
+    host_key_alias: str | None = None
+    """The name under which known_hosts holds the rig, as in OpenSSH's HostKeyAlias."""
     connect_timeout_s: float = 10
     become_password: SecretStr | None = None
 

@@ -1,0 +1,13 @@
+"""Ansible's inventory read into rigs; every mistake in it is found here, before any SSH.
+
+- `ansible_view`: what Ansible itself says of hosts, groups and variables
+- `resolve`: templates and vaulted values, resolved by Ansible
+- `yamlfile`: literal YAML, with file, line and key in each error
+- `specs`: spec files, profiles and role variables → `RigSpec`, `ProfileSpec`
+- `logins`: connection variables → `Login`, resolved by OpenSSH's own client
+- `load`: all of it put together
+"""
+
+from rigctl.inventory.load import load_fleet
+
+__all__ = ["load_fleet"]
