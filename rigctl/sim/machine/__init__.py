@@ -1,0 +1,1 @@
+"""What lies on a simulated rig: hardware, shims, image and boot."""

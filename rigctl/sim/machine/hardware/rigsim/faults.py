@@ -1,0 +1,152 @@
+"""Faults of the hardware, as they happen to people: each changes the physics or the machine's state, never a check.
+
+The book of applied faults is a file that survives a reboot. A fault is `active`, or waits for the next boot or for
+the next load on a card. Faults that are no hardware (packages, network) are in the book too while they wait for a
+load; the daemon then starts them through their own program.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from .state import write_atomically
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+When = Literal["now", "boot", "load"]
+Status = Literal["active", "waiting for a boot", "waiting for a load"]
+MOMENTS: tuple[When, ...] = ("now", "boot", "load")
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One `key=value` of a fault: whole numbers within `low` to `high`."""
+
+    name: str
+    default: int
+    low: int
+    high: int
+    summary: str
+
+
+@dataclass(frozen=True)
+class FaultInfo:
+    """One entry of the catalogue. `found_by` are the checks that must name it, with the exit code of `accept`."""
+
+    name: str
+    summary: str
+    found_by: tuple[str, ...]
+    exit_code: int
+    parameters: tuple[Parameter, ...] = ()
+
+
+SLOT = Parameter("slot", default=2, low=1, high=16, summary="the card's slot, counted from 1 in PCI bus order")
+
+CATALOGUE: tuple[FaultInfo, ...] = (
+    FaultInfo(
+        "card_missing",
+        "A card is not seen on the PCI bus, as after a loose riser or a missing power cable.",
+        found_by=("topology.gpu_count",),
+        exit_code=1,
+        parameters=(SLOT,),
+    ),
+    FaultInfo(
+        "nv3",
+        "One link of the NVLink bridge has no signal: NV3 instead of NV4.",
+        found_by=("topology.nvlink",),
+        exit_code=1,
+        parameters=(Parameter("link", default=3, low=0, high=3, summary="the dead link"),),
+    ),
+    FaultInfo(
+        "pump_dead",
+        "The pump of the cooling loop stands still; the cards run into their thermal slowdown under load.",
+        found_by=("thermals.settled_gpu_temp", "thermals.throttle", "thermals.guard"),
+        exit_code=1,
+    ),
+    FaultInfo(
+        "burn_errors",
+        "A card computes wrongly under load; gpu-burn counts errors and calls it FAULTY.",
+        found_by=("throughput.gpu_burn",),
+        exit_code=1,
+        parameters=(
+            SLOT,
+            Parameter("per_s", default=40_000, low=1, high=100_000_000, summary="wrong elements a second"),
+        ),
+    ),
+    FaultInfo(
+        "wall_meter_offline",
+        "The wall meter does not answer; its port is closed.",
+        found_by=("power.wall",),
+        exit_code=3,
+    ),
+)
+HARDWARE_FAULTS: dict[str, FaultInfo] = {info.name: info for info in CATALOGUE}
+
+
+class FaultError(ValueError):
+    """A fault or a parameter that does not exist, or a value out of range."""
+
+
+@dataclass
+class Applied:
+    """One applied fault. `boot_id` is the boot in which it was applied."""
+
+    name: str
+    parameters: dict[str, str]
+    when: When
+    status: Status
+    applied_wall_s: float
+    boot_id: str
+    values: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def active(self) -> bool:
+        """Whether it has happened."""
+        return self.status == "active"
+
+
+def read_book(path: Path) -> list[Applied]:
+    """All applied faults; an empty list when there is no book."""
+    try:
+        entries: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))["faults"]
+    except FileNotFoundError:
+        return []
+    return [Applied(**entry) for entry in entries]
+
+
+def write_book(path: Path, applied: list[Applied]) -> None:
+    """Keep the book."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, json.dumps({"faults": [asdict(one) for one in applied]}, indent=1) + "\n")
+
+
+def new_fault(name: str, parameters: dict[str, str], when: str, boot_id: str) -> Applied:
+    """A checked entry for the book; FaultError names what is wrong. Other faults than ours check their own values."""
+    moment = next((one for one in MOMENTS if one == when), None)
+    if moment is None:
+        raise FaultError(f"when={when}: must be one of {', '.join(MOMENTS)}")
+    info = HARDWARE_FAULTS.get(name)
+    values = check_parameters(info, parameters) if info is not None else {}
+    waits: dict[When, Status] = {"now": "active", "boot": "waiting for a boot", "load": "waiting for a load"}
+    return Applied(name, parameters, moment, waits[moment], time.time(), boot_id, values)
+
+
+def check_parameters(info: FaultInfo, parameters: dict[str, str]) -> dict[str, int]:
+    """The values of a fault's parameters, with defaults; FaultError for an unknown name or a bad value."""
+    known = {parameter.name: parameter for parameter in info.parameters}
+    unknown = sorted(set(parameters) - set(known))
+    if unknown:
+        allowed = ", ".join(known) or "none"
+        raise FaultError(f"{info.name}: no parameter {unknown[0]} (it has: {allowed})")
+    values = {}
+    for parameter in info.parameters:
+        text = parameters.get(parameter.name, str(parameter.default))
+        if not text.isdigit() or not parameter.low <= int(text) <= parameter.high:
+            allowed = f"{parameter.low} to {parameter.high}"
+            raise FaultError(f"{info.name}: {parameter.name}={text}: must be a whole number from {allowed}")
+        values[parameter.name] = int(text)
+    return values

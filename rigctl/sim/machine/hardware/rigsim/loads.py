@@ -1,0 +1,78 @@
+"""What programs ask of the cards and of the CPU, read at the process boundary."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+LINE_FIELDS = 4
+
+
+@dataclass(frozen=True)
+class Use:
+    """One process on one card: `gpu CARD KIND UTIL MEMORY_MIB` in its load file; CARD is a UUID or an NVML index."""
+
+    pid: int
+    card: str
+    kind: str
+    util: float
+    memory_mib: int = 0
+
+
+def read_loads(folder: Path) -> list[Use]:
+    """The uses of all living processes; the file of a dead one is removed."""
+    uses: list[Use] = []
+    for path in sorted(folder.glob("[0-9]*")):
+        if not path.name.isdigit():
+            continue
+        if not Path(f"/proc/{path.name}").exists():
+            path.unlink(missing_ok=True)
+            continue
+        try:
+            lines = path.read_text(encoding="utf-8").splitlines()
+        except FileNotFoundError:  # the process ended between the listing and the reading
+            continue
+        uses += [use for line in lines if (use := parse_line(int(path.name), line)) is not None]
+    return uses
+
+
+def parse_line(pid: int, line: str) -> Use | None:
+    """One line of a load file; None for a line that is still being written or of another kind."""
+    fields = line.split()
+    if len(fields) < LINE_FIELDS or fields[0] != "gpu":
+        return None
+    try:
+        util, memory_mib = float(fields[3]), int(fields[4]) if len(fields) > LINE_FIELDS else 0
+    except ValueError:
+        return None
+    return Use(pid=pid, card=fields[1], kind=fields[2], util=min(1.0, max(0.0, util)), memory_mib=memory_mib)
+
+
+class CpuMeter:
+    """The share of this rig's CPUs that its own processes use; /proc shows only those, /proc/stat the whole host."""
+
+    def __init__(self, proc: Path = Path("/proc")) -> None:
+        self._proc = proc
+        self._ticks_per_s = os.sysconf("SC_CLK_TCK")
+        self._cpus = len(os.sched_getaffinity(0))
+        self._seen: dict[str, int] = {}
+        self._at_s: float | None = None
+
+    def read(self, now_s: float) -> float:
+        """Share of the CPUs used since the last call, 0 to 1; 0.0 at the first call."""
+        ticks = {path.name: used for path in self._proc.glob("[0-9]*") if (used := self._ticks(path)) is not None}
+        busy = sum(used - self._seen.get(pid, 0) for pid, used in ticks.items() if used > self._seen.get(pid, 0))
+        before_s, self._at_s, self._seen = self._at_s, now_s, ticks
+        if before_s is None or now_s <= before_s:
+            return 0.0
+        return min(1.0, busy / self._ticks_per_s / (now_s - before_s) / self._cpus)
+
+    @staticmethod
+    def _ticks(path: Path) -> int | None:
+        try:
+            text = (path / "stat").read_text(encoding="utf-8", errors="replace")
+        except OSError:  # the process has ended
+            return None
+        fields = text.rpartition(")")[2].split()
+        return int(fields[11]) + int(fields[12])

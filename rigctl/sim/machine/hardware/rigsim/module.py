@@ -1,0 +1,65 @@
+"""The driver's kernel module: installed is a file under /lib/modules, loaded is /sys/module/nvidia/version."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from pathlib import Path
+
+from .paths import Paths
+from .state import write_atomically
+
+VERSION = re.compile(r"\b(\d{3}\.\d+(?:\.\d+)?)\b")
+BUILT = "(simulated module)"
+
+
+def installed_file(root: Path = Path("/lib/modules")) -> Path | None:
+    """The module file for the running kernel, where DKMS puts it; None when there is none."""
+    path = root / os.uname().release / "updates" / "dkms" / "nvidia.ko"
+    return path if path.is_file() else None
+
+
+def installed_version(path: Path) -> str | None:
+    """The version that a module file carries; None when it carries none."""
+    found = VERSION.search(path.read_text(encoding="utf-8", errors="replace"))
+    return found.group(1) if found else None
+
+
+def loaded_version(paths: Paths) -> str | None:
+    """The version of the loaded module; None when none is loaded."""
+    try:
+        return paths.module_version.read_text(encoding="ascii").strip()
+    except FileNotFoundError:
+        return None
+
+
+def load(paths: Paths, version: str) -> None:
+    """Load a version: from now on /sys and /proc show it."""
+    for path in (paths.module_version, paths.proc_version):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    (paths.module_version.parent / "refcnt").write_text("0\n", encoding="ascii")
+    banner = f"NVRM version: NVIDIA UNIX x86_64 Kernel Module  {version}  {BUILT}\n"
+    paths.proc_version.write_text(banner + "GCC version:  simulated\n", encoding="ascii")
+    write_atomically(paths.module_version, f"{version}\n")
+
+
+def unload(paths: Paths) -> None:
+    """Unload the module; harmless when none is loaded."""
+    for path in (paths.module_version, paths.proc_version):
+        shutil.rmtree(path.parent, ignore_errors=True)
+
+
+def load_messages(version: str, bus_ids: list[str]) -> list[str]:
+    """What the kernel log says when the module loads."""
+    short = [bus_id[4:] for bus_id in bus_ids]
+    return [
+        "nvidia: module license 'NVIDIA' taints kernel.",
+        "nvidia-nvlink: Nvlink Core is being initialized, major device number 237",
+        *(f"nvidia {bus_id.lower()}: enabling device (0000 -> 0003)" for bus_id in short),
+        f"NVRM: loading NVIDIA UNIX x86_64 Kernel Module  {version}  {BUILT}",
+        *(
+            f"[drm] Initialized nvidia-drm 0.0.0 20160202 for {bus_id.lower()} on minor {i}"
+            for i, bus_id in enumerate(short)
+        ),
+    ]

@@ -1,0 +1,104 @@
+"""What the rig shows under /sys and /proc: sensors, RAPL, DMI, the loaded module.
+
+The trees are prepared under /run and bind-mounted once at boot, so that unmodified programs find them at their true
+paths. Reading a file of hwmon or powercap gives what the daemon wrote last.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from .paths import Paths
+from .state import write_atomically
+
+RAPL_RANGE_UJ = 65_532_610_987
+SYS = Path("/sys")
+
+
+def prepare(paths: Paths, identity: dict[str, Any]) -> None:
+    """Lay out the trees; harmless when they exist."""
+    for folder in (paths.loads, paths.control, paths.sys / "module", paths.run / "proc" / "driver"):
+        folder.mkdir(parents=True, exist_ok=True)
+    paths.loads.chmod(0o1777)
+    _prepare_sensor(paths, identity["cpu"])
+    machine = identity["machine"]
+    _files(
+        paths.sys / "class" / "dmi" / "id",
+        product_name=machine["product_name"],
+        product_serial=machine.get("serial", ""),
+        sys_vendor="rigctl",
+        board_name=machine["board_name"],
+        board_vendor="rigctl",
+        bios_version=machine["bios_version"],
+    )
+    _files(
+        paths.sys / "class" / "powercap" / "intel-rapl:0",
+        name="package-0",
+        enabled=1,
+        energy_uj=0,
+        max_energy_range_uj=RAPL_RANGE_UJ,
+    )
+
+
+def _prepare_sensor(paths: Paths, cpu: dict[str, Any]) -> None:
+    # libsensors names a chip after the bus and address that `device` leads to.
+    device = paths.sys / "devices" / "pci0000:00" / cpu["sensor_pci"]
+    bus = paths.sys / "bus" / "pci"
+    for folder in (device, bus):
+        folder.mkdir(parents=True, exist_ok=True)
+    hwmon = paths.sys / "class" / "hwmon" / "hwmon0"
+    _files(hwmon, name=cpu["sensor"], temp1_label="Tctl", temp1_input=0)
+    for link, target in ((device / "subsystem", bus), (hwmon / "device", device)):
+        if not link.is_symlink():
+            link.symlink_to(target)
+
+
+def update(paths: Paths, cpu_temp_c: float, cpu_energy_j: float) -> None:
+    """Write the sensors' present values; the energy counter wraps as the real one does."""
+    hwmon = paths.sys / "class" / "hwmon" / "hwmon0"
+    # k10temp counts in eighths of a degree.
+    write_atomically(hwmon / "temp1_input", f"{round(cpu_temp_c * 8) * 125}\n")
+    energy = paths.sys / "class" / "powercap" / "intel-rapl:0" / "energy_uj"
+    # Root only, as kernels have had it since the power side channel of 2020.
+    write_atomically(energy, f"{int(cpu_energy_j * 1e6) % RAPL_RANGE_UJ}\n", mode=0o400)
+
+
+def mount(paths: Paths, real: Path = SYS) -> None:
+    """Bind the trees over /sys/class, /sys/module and /proc/driver; CalledProcessError without the right to mount.
+
+    Everything else of these folders stays visible: `net` is bound through, other folders lead to a second view of
+    the real /sys.
+    """
+    behind = paths.run / "real-sys"
+    if behind.is_dir() and any(behind.iterdir()):
+        return
+    behind.mkdir(parents=True, exist_ok=True)
+    _bind(real, behind)
+    for name in ("class", "module"):
+        ours = paths.sys / name
+        ours.mkdir(parents=True, exist_ok=True)
+        for entry in sorted((behind / name).iterdir()):
+            target = ours / entry.name
+            if target.exists() or target.is_symlink() or entry.name.startswith("nvidia"):
+                continue
+            if (name, entry.name) == ("class", "net"):
+                target.mkdir()
+                _bind(entry, target)
+            else:
+                target.symlink_to(entry)
+        _bind(ours, real / name)
+    _bind(paths.run / "proc" / "driver", Path("/proc/driver"))
+
+
+def _bind(source: Path, target: Path) -> None:
+    subprocess.run(["mount", "--rbind", str(source), str(target)], check=True, capture_output=True, timeout=20)
+
+
+def _files(folder: Path, **contents: object) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, value in contents.items():
+        path = folder / name
+        if not path.exists():
+            path.write_text(f"{value}\n", encoding="utf-8")
