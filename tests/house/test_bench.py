@@ -6,6 +6,7 @@ import inspect
 import json
 
 import pytest
+
 from bench.__main__ import benches, main, merged
 from bench.figure import figure
 from bench.readme import BEGIN, END, table, write_table

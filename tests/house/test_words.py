@@ -17,6 +17,7 @@ INDEX_HOSTS = [
         ("pythonhosted", "org"),
         ("deb", "debian", "org"),
         ("security", "debian", "org"),
+        ("snapshot", "debian", "org"),
         ("npmjs", "org"),
         ("npmjs", "com"),
         ("proxy", "golang", "org"),

@@ -1,0 +1,108 @@
+"""The demo: simulated rigs are brought up, provisioned, accepted, reported and taken down again."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from rigctl import sim
+from rigctl.accept import AcceptOptions, accept, start_run
+from rigctl.errors import UsageError
+from rigctl.inventory import load_fleet
+from rigctl.measure.progress import Progress
+from rigctl.provision import ProvisionOptions, provision
+from rigctl.sim.faults import CATALOGUE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from rigctl.accept import RunOutcome
+    from rigctl.model.rig import Rig
+
+PROFILE = "standard"
+"""What a nightly acceptance would run; the simulated inventory keeps it short."""
+
+
+class Show(Protocol):
+    """Where the demo says what it does."""
+
+    def stage(self, title: str) -> contextlib.AbstractContextManager[None]:
+        """Show a heading; when the block ends, how long it took."""
+
+    def say(self, text: str) -> None:
+        """Show one line."""
+
+    def watch(self, progress: Progress) -> contextlib.AbstractContextManager[None]:
+        """Show an acceptance while the block runs."""
+
+
+@dataclass(frozen=True)
+class DemoOptions:
+    """What a demo was asked to do."""
+
+    count: int
+    """Number of rigs."""
+    state: Path
+    """State folder of the simulated rigs."""
+    runs: Path
+    fault: str | None = None
+    """A fault of the catalogue, applied to the last rig before the acceptance."""
+    keep: bool = False
+    """Leave the rigs running."""
+
+
+def run_demo(options: DemoOptions, show: Show) -> RunOutcome:
+    """Bring rigs up, provision and accept them; take them down whatever happens, unless they are to be kept.
+
+    Raises:
+        UsageError: an unknown fault, or this machine cannot run simulated rigs.
+        ChangeIncomplete: the rigs could not be provisioned.
+        KeyboardInterrupt: after Ctrl-C, once the rigs are down.
+    """
+    if options.fault is not None and options.fault not in CATALOGUE:
+        raise UsageError(f"there is no fault {options.fault!r}", f"rigctl sim faults lists: {', '.join(CATALOGUE)}")
+    with _taken_down(options, show):
+        with show.stage(f"Bring up {options.count} simulated rigs"):
+            state = sim.up(sim.UpOptions(state=options.state, count=options.count))
+        rigs = load_fleet(state.inventory)
+        with show.stage("Provision: driver, CUDA, PyTorch, gpu-burn, stress-ng, over SSH"):
+            provision(ProvisionOptions(inventory=state.inventory, runs=options.runs))
+        if options.fault is not None:
+            with show.stage(f"Break {rigs[-1].name}: {options.fault}"):
+                sim.apply_fault(state, rigs[-1].name, options.fault)
+        with show.stage("Accept: burn under guard, training, verdicts, report"):
+            return _accept(rigs, options, show)
+
+
+def _accept(rigs: tuple[Rig, ...], options: DemoOptions, show: Show) -> RunOutcome:
+    asked = AcceptOptions(rigs, PROFILE, options.runs, {"command": "demo", "fault": options.fault})
+    run_dir = start_run(asked)
+    progress = Progress(rig.name for rig in rigs)
+    with show.watch(progress):
+        return accept(asked, run_dir, progress)
+
+
+@contextlib.contextmanager
+def _taken_down(options: DemoOptions, show: Show) -> Iterator[None]:
+    """Take the rigs down when the block ends in any way; a further Ctrl-C does not leave half of them behind."""
+    try:
+        yield
+    finally:
+        if options.keep:
+            show.say(f"rigs are kept: rigctl accept -i {options.state / 'inventory'}")
+            show.say(f"to take them down: rigctl sim down --state {options.state}")
+        else:
+            with _uninterrupted(), show.stage("Take the rigs down"):
+                sim.down(options.state)
+
+
+@contextlib.contextmanager
+def _uninterrupted() -> Iterator[None]:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
