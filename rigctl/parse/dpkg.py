@@ -1,0 +1,42 @@
+"""What `dpkg-query -W` says of packages, and the upstream version inside a Debian version."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rigctl.parse import ParseError
+
+FORMAT = r"${Package}\t${Version}\t${db:Status-Status}\n"
+"""The `-f` format that `parse` reads."""
+_FIELDS = 3
+
+
+@dataclass(frozen=True)
+class Package:
+    """One package that dpkg knows."""
+
+    name: str
+    version: str
+    installed: bool
+    """True also for a held one; False for one whose configuration files alone are left."""
+
+    @property
+    def upstream(self) -> str:
+        """The version of the software itself.
+
+        Without epoch and packaging revision. `515.76+really.515.65.01-0ubuntu0` is 515.65.01: Ubuntu once went back
+        to an older driver under a version that sorts above the newer one.
+        """
+        return self.version.partition(":")[2 if ":" in self.version else 0].split("-")[0].split("+really.")[-1]
+
+
+def parse(text: str) -> tuple[Package, ...]:
+    """Read the output of `dpkg-query -W -f FORMAT`. Raises ParseError for a line of another form."""
+    packages = []
+    for line in text.splitlines():
+        fields = line.split("\t")
+        if len(fields) != _FIELDS or not fields[0]:
+            raise ParseError("`dpkg-query -W`", line)
+        name, version, status = fields
+        packages.append(Package(name, version, status == "installed"))
+    return tuple(packages)
