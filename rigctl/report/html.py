@@ -1,0 +1,121 @@
+"""One HTML file that opens offline: verdict, cause and what to do first, then curves and every verdict.
+
+Everything is inside: styles, script, plotly. A content security policy in the page allows its own scripts only, by
+hash, and no request to anywhere.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+from plotly.offline import get_plotlyjs
+
+from rigctl.model.verdict import WORST_FIRST, Verdict
+from rigctl.report.page import RigView, rig_view
+from rigctl.report.summary import (
+    Cause,
+    all_causes,
+    follows_together,
+    headline,
+    rigs_worst_first,
+    simulated,
+    tally,
+    untested,
+    verdicts,
+    warnings_apart,
+)
+from rigctl.report.text import duration, moment, plain, seconds_between, word
+
+if TYPE_CHECKING:
+    from rigctl.model.verdict import Record
+    from rigctl.store import RunDir
+
+
+def render(run_dir: RunDir, record: Record) -> str:
+    """Return the whole page.
+
+    Raises:
+        UsageError: a file of the run is damaged.
+    """
+    asked = {rig.name: rig for rig in run_dir.read_info().rigs}
+    rigs = [
+        rig_view(number, rig, run_dir.readings(rig.name), asked.get(rig.name))
+        for number, rig in enumerate(rigs_worst_first(record), start=1)
+    ]
+    plotly, script = _script_text(get_plotlyjs()), _script_text(_template("page.js"))
+    return (
+        _environment()
+        .get_template("page.html.j2")
+        .render(
+            record=record,
+            rigs=rigs,
+            **_first_screen(record, rigs),
+            style=Markup(_template("page.css")),  # noqa: S704 - our own file
+            plotly=Markup(plotly),  # noqa: S704 - the library's own file
+            script=Markup(script),  # noqa: S704 - our own file
+            script_hashes=[_csp_hash(plotly), _csp_hash(script)],
+            drawings={rig.anchor: rig.drawing for rig in rigs if rig.drawing["charts"]},
+        )
+    )
+
+
+def _first_screen(record: Record, rigs: list[RigView]) -> dict[str, Any]:
+    numbers = tally(record)
+    tone = "fail" if numbers["failed"] else "error" if numbers["unmeasured"] or not record.rigs else "pass"
+    present = {v.verdict for rig in record.rigs for v in verdicts(rig)}
+    return {
+        "tone": tone,
+        "headline": headline(record),
+        "causes": all_causes(record),
+        "warnings": warnings_apart(record),
+        "untested": untested(record),
+        "simulated": simulated(record),
+        "all_simulated": all(rig.simulated for rig in record.rigs),
+        "started": f"{moment(record.started_at):%-d %B %Y, %H:%M}",
+        "ended": f"{moment(record.ended_at):%H:%M} UTC",
+        "length": duration(seconds_between(record.started_at, record.ended_at)),
+        "present": [v for v in WORST_FIRST if v in present],
+        "row_count": sum(len(rig.rows) for rig in rigs),
+    }
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("rigctl.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_harmless,
+    )
+    environment.filters["word"] = word
+    environment.filters["follows"] = _follows
+    environment.globals["Verdict"] = Verdict
+    return environment
+
+
+def _follows(cause: Cause) -> Any:
+    return follows_together(cause)
+
+
+def _harmless(value: Any) -> Any:
+    """Take control characters out of every text that the template places."""
+    return plain(value) if type(value) is str else value
+
+
+def _template(name: str) -> str:
+    return (files("rigctl.report") / "templates" / name).read_text(encoding="utf-8")
+
+
+def _script_text(source: str) -> str:
+    """Return a script as browsers hash it: they see line feeds only."""
+    return source.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _csp_hash(script: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
