@@ -34,7 +34,7 @@ PURE = ("rigctl.model", "rigctl.checks", "rigctl.parse")
 IO_MODULES = {
     "asyncio", "ftplib", "glob", "http", "io", "multiprocessing", "os", "pathlib", "random", "select", "shutil",
     "signal", "socket", "sqlite3", "ssl", "subprocess", "tempfile", "threading", "time", "urllib",
-    "ansible_runner", "fabric", "invoke", "paramiko", "pytest", "requests", "rich", "testinfra", "typer", "yaml",
+    "ansible_runner", "fabric", "invoke", "paramiko", "pytest", "requests", "rich", "testinfra", "typer",
 }  # fmt: skip
 IO_CALLS = {"open", "print", "input", "exec", "eval"}
 SSH_MODULES = {"rigctl.fleet.ssh", "rigctl.fleet.trust"}
