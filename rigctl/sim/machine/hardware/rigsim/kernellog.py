@@ -9,8 +9,10 @@ from __future__ import annotations
 import subprocess
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from .paths import Paths
+if TYPE_CHECKING:
+    from .paths import Paths
 
 REMOTE = Path("/lib/systemd/systemd-journal-remote")
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")

@@ -6,9 +6,12 @@ import os
 import re
 import shutil
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from .paths import Paths
 from .state import write_atomically
+
+if TYPE_CHECKING:
+    from .paths import Paths
 
 VERSION = re.compile(r"\b(\d{3}\.\d+(?:\.\d+)?)\b")
 BUILT = "(simulated module)"

@@ -7,6 +7,7 @@ bites. `dt_s` is simulated time: a time scale shortens every time constant here 
 
 from __future__ import annotations
 
+import itertools
 import random
 from dataclasses import dataclass, field
 
@@ -216,7 +217,7 @@ def _between(points: tuple[tuple[float, float], ...], x: float) -> float:
     """Linear interpolation, constant outside the points."""
     if x <= points[0][0]:
         return points[0][1]
-    for (x0, y0), (x1, y1) in zip(points, points[1:], strict=False):
+    for (x0, y0), (x1, y1) in itertools.pairwise(points):
         if x <= x1:
             return y0 + (y1 - y0) * (x - x0) / (x1 - x0)
     return points[-1][1]

@@ -5,17 +5,22 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from .loads import Use
-
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from .loads import Use
     from .physics import Card
 
 STALE_AFTER_S = 5
 """A reader that finds an older state says that the hardware does not answer."""
 PCIE_GEN_AT_REST = 1
+PLAIN_KEYS = (
+    "name brand architecture compute_capability cores bus_width pci_device_id pci_subsystem_id vbios memory_mib "
+    "reserved_mib bar1_mib temp_target_c temp_max_c temp_slowdown_c temp_shutdown_c sm_idle_mhz sm_max_mhz "
+    "mem_max_mhz pcie_gen_max pcie_width_max fans"
+)
+"""What the state takes over from the class as it is."""
 MEMORY_UTIL_SHARE = 0.62
 """Memory controller utilisation of a matrix product, as a share of the card's."""
 
@@ -42,11 +47,7 @@ def render(values: Mapping[str, object]) -> str:
 def identity_values(prefix: str, identity: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, object]:
     """What never changes about one card."""
     card = identity["card"]
-    plain = (
-        "name brand architecture compute_capability cores bus_width pci_device_id pci_subsystem_id vbios memory_mib "
-        "reserved_mib bar1_mib temp_target_c temp_max_c temp_slowdown_c temp_shutdown_c sm_idle_mhz sm_max_mhz "
-        "mem_max_mhz pcie_gen_max pcie_width_max fans"
-    ).split()
+    plain = PLAIN_KEYS.split()
     values: dict[str, object] = {f"{prefix}.{key}": card[key] for key in plain}
     values |= {f"{prefix}.{key}": own[key] for key in ("slot", "uuid", "pci_bus_id")}
     for key in ("power_min", "power_default", "power_max"):

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .paths import Paths
 from .state import write_atomically
+
+if TYPE_CHECKING:
+    from .paths import Paths
 
 RAPL_RANGE_UJ = 65_532_610_987
 SYS = Path("/sys")
