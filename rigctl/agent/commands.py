@@ -1,0 +1,164 @@
+"""The agent's commands: each returns one JSON object, or raises AgentError with the remedy."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from . import kernel as kernel_log
+from . import unit
+from .clock import boot_id, stamp
+from .errors import AgentError, NvmlUnavailable
+from .places import Places, unit_name, write_atomically
+from .plan import parse_plan
+from .spool import read_from, readings_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+CPU_WINDOW_S = 0.5
+"""Processor power and load are differences: `probe` looks twice, so far apart, seconds."""
+
+
+def facts(gpu_burn_dir: str, torch_venv: str) -> dict[str, Any]:
+    """Identity of the rig."""
+    from .facts import read_facts  # noqa: PLC0415 - `poll` runs every second and has no use for pynvml
+
+    return read_facts(gpu_burn_dir, torch_venv)
+
+
+def probe(gpu_burn_dir: str, torch_venv: str) -> dict[str, Any]:
+    """A look at the rig that changes nothing: facts, one sample, what the driver told the kernel log in this boot."""
+    from .sensors import Sensors  # noqa: PLC0415 - as in facts
+
+    identity = facts(gpu_burn_dir, torch_venv)
+    sensors = Sensors(tuple(card["uuid"] for card in identity["gpus"]), None)
+    sensors.read(0, "idle")
+    time.sleep(CPU_WINDOW_S)
+    messages, reason = _kernel_since(0.0)
+    told = [message for message in messages if kernel_log.DRIVER_LINES.search(message["message"])]
+    sample = sensors.read(0, "idle")
+    return {"facts": identity, "sample": sample, "kernel": told, "kernel_read": reason is None, "kernel_error": reason}
+
+
+def start(plan_text: bytes, places: Places) -> dict[str, Any]:
+    """Write the spool and start the guard's unit; refuses when another run, or another program, holds the cards."""
+    plan = parse_plan(plan_text)
+    _refuse_when_busy(plan.run_id)
+    spool = places.spool(plan.run_id)
+    if spool.exists():
+        raise AgentError(
+            f"run {plan.run_id} has been on this rig already", "use a new run id, or fetch and `ack` the old one"
+        )
+    for path in places.runtime_files(plan.run_id):
+        path.unlink(missing_ok=True)
+    spool.mkdir(parents=True, mode=0o700)
+    write_atomically(places.plan(plan.run_id), plan_text.decode())
+    hear(plan.run_id, places)
+    unit.forget(plan.run_id)
+    argv = (sys.executable, "-I", str(Path(sys.argv[0]).resolve()), "guard", "--run", plan.run_id)
+    try:
+        unit.start(plan.run_id, argv, plan.longest_s, spool / "guard.log")
+    except AgentError:
+        # Nothing ran: leave no spool that would stand in the way of another attempt.
+        shutil.rmtree(spool, ignore_errors=True)
+        raise
+    return {
+        "unit": unit_name(plan.run_id),
+        "run_id": plan.run_id,
+        "runtime_max_s": plan.longest_s,
+        "boot_id": boot_id(),
+        **stamp(),
+        "spools": sorted(path.name for path in places.spool_root.iterdir() if path.is_dir()),
+    }
+
+
+def _refuse_when_busy(run_id: str) -> None:
+    from . import nvml  # noqa: PLC0415 - as in facts
+
+    running = unit.running_runs()
+    if running:
+        told = f"run {running[0]} is under way on this rig"
+        raise AgentError(
+            told, f"wait for it, or `rigctl` on its controller; on the rig: systemctl stop {unit_name(running[0])}"
+        )
+    left = unit.processes(run_id)
+    if left:
+        raise AgentError(f"processes of an earlier run are left: {', '.join(left)}", "end them, or reboot the rig")
+    try:
+        opened = nvml.Nvml()
+    except NvmlUnavailable:
+        return  # no card can be read, so the guard will put none to work
+    try:
+        holding = nvml.compute_processes(opened.cards)
+    except nvml.NVML_ERRORS as error:
+        raise AgentError(
+            f"a card fails: {nvml.words_of(error)}", "see the kernel log for an Xid; reboot the rig"
+        ) from error
+    finally:
+        opened.close()
+    if holding:
+        raise AgentError(f"the cards are in use: {', '.join(holding)}", "wait until they are free; nothing was started")
+
+
+def hear(run_id: str, places: Places) -> None:
+    """Note that the controller has just said something."""
+    write_atomically(places.heartbeat(run_id), f"{time.monotonic():.4f}\n")
+
+
+def poll(run_id: str, offsets: Mapping[str, int], places: Places) -> dict[str, Any]:
+    """What is new in the spool, from the offsets on, and how the unit does; a word from the controller."""
+    hear(run_id, places)
+    # Asked before the files are read: what an ended unit has written is then all there.
+    state = unit.state(run_id)
+    spool = _existing_spool(run_id, places)
+    files = {path.name: read_from(path, offsets.get(path.name, 0)) for path in readings_of(spool)}
+    return {"boot_id": boot_id(), **stamp(), "unit": state, "files": files}
+
+
+def _existing_spool(run_id: str, places: Places) -> Path:
+    spool = places.spool(run_id)
+    if not spool.is_dir():
+        raise AgentError(
+            f"no readings of run {run_id} on this rig", "it was never started here, or acknowledged already"
+        )
+    return spool
+
+
+def stop(run_id: str, reason: str, places: Places) -> dict[str, Any]:
+    """Stop a run and wait until it has ended; asked again, it finds nothing to do."""
+    was_active = unit.state(run_id)["active"] == "active"
+    if was_active:
+        write_atomically(places.stop_reason(run_id), reason + "\n")
+        unit.stop(run_id)
+    return {"was_active": was_active, "unit": unit.state(run_id), "left_running": unit.processes(run_id)}
+
+
+def ack(run_id: str, places: Places) -> dict[str, Any]:
+    """Remove a run's spool after the controller has fetched everything; refuses while it runs."""
+    if unit.state(run_id)["active"] == "active":
+        raise AgentError(f"run {run_id} is still under way", "stop it first, or wait for its end")
+    spool = places.spool(run_id)
+    removed = spool.is_dir()
+    if removed:
+        shutil.rmtree(spool)
+    for path in places.runtime_files(run_id):
+        path.unlink(missing_ok=True)
+    unit.forget(run_id)
+    return {"removed": removed}
+
+
+def kernel(since_wall_s: float) -> dict[str, Any]:
+    """Kernel messages of this boot since a moment."""
+    messages, reason = _kernel_since(since_wall_s)
+    return {"kernel": messages, "kernel_read": reason is None, "kernel_error": reason, "boot_id": boot_id()}
+
+
+def _kernel_since(since_wall_s: float) -> tuple[list[dict[str, Any]], str | None]:
+    messages, reason = kernel_log.read_kernel(since_wall_s)
+    if reason is None and not messages:
+        reason = kernel_log.log_is_kept()
+    return messages, reason

@@ -1,0 +1,146 @@
+"""Identity of the rig: machine, driver in its three places, cards, tools, who is on it."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shutil
+import socket
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from . import nvml, tools
+from .clock import boot_id
+from .cpu import CpuSensors
+from .errors import NvmlUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+LIBRARY = "libnvidia-ml.so.1"
+TIMEOUT_S = 10
+
+
+def read_facts(gpu_burn_dir: str, torch_venv: str) -> dict[str, Any]:
+    """Everything that identifies this rig, as `Facts`; what could not be read stands in `errors`."""
+    errors: list[str] = []
+    driver, gpus, processes = _driver_and_cards(errors)
+    return {
+        **_machine(),
+        "driver": driver,
+        "gpus": gpus,
+        "tools": tools.find_tools(gpu_burn_dir, torch_venv),
+        "users_logged_in": _users_logged_in(errors),
+        "compute_processes": processes,
+        "errors": errors,
+        "missing": CpuSensors().missing(),
+    }
+
+
+def _text(path: str) -> str | None:
+    try:
+        return Path(path).read_text(encoding="utf-8", errors="replace").strip("\0\n ") or None
+    except OSError:
+        return None
+
+
+def _machine() -> dict[str, Any]:
+    return {
+        "boot_id": boot_id(),
+        "hostname": socket.gethostname(),
+        "product_name": _text("/sys/class/dmi/id/product_name"),
+        "bios_version": _text("/sys/class/dmi/id/bios_version"),
+        "board_name": _text("/sys/class/dmi/id/board_name"),
+        "os": _value("/etc/os-release", r"PRETTY_NAME=(.*)").strip("\"'"),
+        "kernel": platform.release(),
+        "python": platform.python_version(),
+        "cpu_model": _value("/proc/cpuinfo", r"model name\s*:\s*(.*)"),
+        "cpu_threads": os.cpu_count() or 0,
+        "memory_mib": int(_value("/proc/meminfo", r"MemTotal:\s*(\d+)") or 0) // 1024,
+    }
+
+
+def _value(path: str, pattern: str) -> str:
+    """The first match of a line's pattern in a small file; empty where it has none."""
+    found = re.search(f"^{pattern}", _text(path) or "", re.MULTILINE)
+    return found.group(1).strip() if found else ""
+
+
+def loaded_driver() -> str | None:
+    """Version of the kernel module that is loaded now; None when none is."""
+    version = _text("/sys/module/nvidia/version")
+    if version is None:
+        found = re.search(r"Kernel Module\s+(?:for \S+\s+)?([\d.]+)", _text("/proc/driver/nvidia/version") or "")
+        version = found.group(1) if found else None
+    return version
+
+
+def library_on_disk(cache: str) -> str | None:
+    """Version of the NVML library that a program would get, from the file that `ldconfig -p` leads to."""
+    found = re.search(rf"^\s*{re.escape(LIBRARY)} \([^)]*\) => (\S+)$", cache, re.MULTILINE)
+    if found is None:
+        return None
+    target = os.path.realpath(found.group(1))
+    version = re.search(r"\.so\.(\d+\.[\d.]+)$", target)
+    return version.group(1) if version else None
+
+
+def _ldconfig_cache(errors: list[str]) -> str:
+    program = shutil.which("ldconfig", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
+    try:
+        done = subprocess.run([program or "ldconfig", "-p"], capture_output=True, timeout=TIMEOUT_S, check=True)
+    except (OSError, subprocess.SubprocessError) as error:
+        errors.append(f"ldconfig -p: {error}")
+        return ""
+    return done.stdout.decode(errors="replace")
+
+
+def _driver_and_cards(errors: list[str]) -> tuple[dict[str, Any], list[dict[str, Any]], list[str]]:
+    driver: dict[str, Any] = {
+        "loaded": loaded_driver(),
+        "library": library_on_disk(_ldconfig_cache(errors)),
+        "nvml_error": None,
+        "cuda_driver": None,
+    }
+    try:
+        opened = nvml.Nvml()
+    except NvmlUnavailable as error:
+        driver["nvml_error"] = error.message
+        return driver, [], []
+    try:
+        driver["library"] = driver["library"] or nvml.library_version()
+        driver["cuda_driver"] = nvml.cuda_driver()
+        errors += opened.problems
+        cards = [facts for card in opened.cards if (facts := _card(card, errors)) is not None]
+        return driver, cards, _processes(opened, errors)
+    finally:
+        opened.close()
+
+
+def _card(card: nvml.Card, errors: list[str]) -> dict[str, Any] | None:
+    known: dict[str, Any] | None = _or_error(lambda: nvml.card_facts(card), f"slot {card.slot} ({card.uuid})", errors)
+    return known
+
+
+def _processes(opened: nvml.Nvml, errors: list[str]) -> list[str]:
+    return _or_error(lambda: nvml.compute_processes(opened.cards), "compute processes", errors) or []
+
+
+def _or_error(read: Callable[[], Any], what: str, errors: list[str]) -> Any:
+    try:
+        return read()
+    except nvml.NVML_ERRORS as error:
+        errors.append(f"{what}: {nvml.words_of(error)}")
+        return None
+
+
+def _users_logged_in(errors: list[str]) -> int:
+    """Sessions in utmp; the controller's own has no terminal and is not among them."""
+    try:
+        done = subprocess.run(["who"], capture_output=True, timeout=TIMEOUT_S, check=True)
+    except (OSError, subprocess.SubprocessError) as error:
+        errors.append(f"who: {error}")
+        return 0
+    return len([line for line in done.stdout.splitlines() if line.strip()])

@@ -1,0 +1,203 @@
+"""The guard: main process of a run's systemd unit. Carries the plan out, samples, and stops the burn when it must.
+
+The main loop decides and waits for nothing: sampling (NVML calls can hang), wall meter, kernel log and disk each have
+a thread of their own. systemd's watchdog watches the main loop, and whatever ends this process, the unit's control
+group goes with it.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from .clock import stamp
+from .decide import Limits, Situation, all_seen, decide
+from .kernel import KernelFollower
+from .loads import Load, command_for
+from .notify import Notifier
+from .places import Places, unit_name
+from .plan import FINISH_S, FIRST_SAMPLE_S, Plan, Step, parse_plan
+from .sampler import Sampler, Source
+from .sensors import Sensors
+from .spool import EVENTS, KERNEL, TELEMETRY, Spool
+from .steps import AFTER, UNKILLABLE_S, RunningLoad, Steps
+from .wall import WallMeter
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TICK_S = 0.05
+"""The guard decides 20 times a second."""
+KEEP_ALIVE_S = 1.0
+LAST_SAMPLE_S = 3.0
+"""The last sample, with nothing running, is waited for at most so long, seconds."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass
+class Asked:
+    """Whether somebody asked the run to stop: SIGTERM, with the reason beside it where there is one."""
+
+    reason_file: Path
+    signalled: bool = False
+
+    def install(self) -> None:
+        """Take SIGTERM and SIGINT as the question to stop."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._note)
+
+    def _note(self, _number: int, _frame: object) -> None:
+        self.signalled = True
+
+    def reason(self) -> str | None:
+        """Why the run should stop; None when nobody asked."""
+        if not self.signalled:
+            return None
+        try:
+            return self.reason_file.read_text(encoding="utf-8").strip() or "stopped on this rig"
+        except OSError:
+            return "stopped on this rig"
+
+
+class Heartbeat:
+    """The controller's last word, written by `start` and every `poll` on this boot's monotonic clock."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._last_s = time.monotonic()
+
+    def last_s(self) -> float:
+        """CLOCK_MONOTONIC of the last word, seconds; the last known one where the file cannot be read."""
+        try:
+            told = float(self._path.read_text(encoding="ascii"))
+        except (OSError, ValueError):
+            return self._last_s
+        # Never later than now, so that no wrong figure can keep a burn alive.
+        self._last_s = min(told, time.monotonic())
+        return self._last_s
+
+
+class Guard:
+    """One run on this rig."""
+
+    def __init__(self, plan: Plan, places: Places, source: Source, notifier: Notifier) -> None:
+        self.plan = plan
+        self.places = places
+        self.spool = Spool(places.spool(plan.run_id))
+        self.sampler = Sampler(source, plan.sample_hz, lambda line: self.spool.append(TELEMETRY, line))
+        self.kernel = KernelFollower(time.time(), lambda line: self.spool.append(KERNEL, line))
+        self.steps = Steps(plan.steps, self._start_load, self._say)
+        self.asked = Asked(places.stop_reason(plan.run_id))
+        self.heartbeat = Heartbeat(places.heartbeat(plan.run_id))
+        self.notifier = notifier
+        self.limits = Limits(plan.max_gpu_temp_c, plan.stale_sample_s, plan.controller_lost_s, plan.expected_gpus)
+        self._events = 0
+        self._kept_alive_s = 0.0
+        self._status = ""
+        self._watched_since_s = time.monotonic()
+
+    def run(self) -> int:
+        """Carry the plan out; exit status 0, or 1 when the readings could not all be written."""
+        self.asked.install()
+        self.spool.start()
+        self.sampler.start()
+        self.kernel.start()
+        self.notifier.ready(f"run {self.plan.run_id}")
+        self._wait_for_cards()
+        while not self.steps.finished:
+            self._turn(self.situation())
+            time.sleep(TICK_S)
+        return self._finish()
+
+    def situation(self) -> Situation:
+        """What the guard sees now."""
+        return Situation(
+            now_s=time.monotonic(),
+            watched_since_s=self._watched_since_s,
+            heard_s=self.heartbeat.last_s(),
+            cards=self.sampler.cards(),
+            spooled_s=self.spool.waiting_since_s(),
+            spool_error=self.spool.error,
+            asked=self.asked.reason(),
+        )
+
+    def _turn(self, seen: Situation) -> None:
+        stop = decide(self.limits, seen)
+        if stop is not None and self.steps.stopped is None:
+            log.warning("stopping: %s", stop)
+            self.steps.stop(stop, seen.now_s)
+        self.steps.tick(seen.now_s)
+        self.sampler.step = self.steps.step
+        self._keep_alive(seen.now_s)
+
+    def _wait_for_cards(self) -> None:
+        """Before anything is put to work, every expected card must have been read once."""
+        self.sampler.step = self.plan.steps[0].name if self.plan.steps else AFTER
+        deadline = time.monotonic() + FIRST_SAMPLE_S
+        while time.monotonic() < deadline and not self.asked.signalled and self.spool.error is None:
+            if all_seen(self.limits, self.situation()):
+                break
+            self._keep_alive(time.monotonic())
+            time.sleep(TICK_S)
+        # A card that still shows nothing is stale already, not only after some more seconds.
+        self._watched_since_s = deadline - FIRST_SAMPLE_S
+
+    def _keep_alive(self, now_s: float) -> None:
+        """Keep the watchdog quiet, but not when a load resists: then systemd clears the control group."""
+        if now_s - self._kept_alive_s < KEEP_ALIVE_S or self.steps.stuck_s(now_s) > UNKILLABLE_S:
+            return
+        self._kept_alive_s = now_s
+        self.notifier.alive()
+        stopped = self.steps.stopped
+        status = f"step {self.steps.step}" + (f", stopped: {stopped.reason} ({stopped.found})" if stopped else "")
+        if status != self._status:
+            self._status = status
+            self.notifier.status(status)
+
+    def _start_load(self, kind: str, step: Step) -> tuple[RunningLoad, tuple[str, ...]]:
+        command = command_for(kind, step, self.plan, self.places)
+        return Load.start(command, step.limit_s(kind)), command.argv
+
+    def _say(self, event: str, step: str, **detail: Any) -> None:
+        line = {"seq": self._events, **stamp(), "event": event, "step": step, "detail": detail}
+        self._events += 1
+        self.spool.append(EVENTS, line)
+        log.info("%s %s %s", event, step, detail)
+
+    def _finish(self) -> int:
+        """A last sample with nothing running, the last kernel messages, everything on the disk."""
+        self.sampler.step = AFTER
+        deadline = time.monotonic() + LAST_SAMPLE_S
+        while not self.sampler.has_sampled(AFTER) and time.monotonic() < deadline:
+            self._keep_alive(time.monotonic())
+            time.sleep(TICK_S)
+        hangs = not self.sampler.end(timeout_s=1.0)
+        self.notifier.alive()
+        self.kernel.end(timeout_s=FINISH_S / 3)
+        if self.spool.error is not None:
+            self.spool.use_reserve()
+        stopped = self.steps.stopped
+        detail = {"stopped": stopped.reason if stopped else None, "samples": self.sampler.count, "sampler_hangs": hangs}
+        self._say("plan_finished", AFTER, **detail)
+        self.notifier.stopping()
+        written = self.spool.close(timeout_s=FINISH_S / 3)
+        if not written:
+            self.notifier.status(f"readings were lost: {self.spool.error or 'the disk does not answer'}")
+        return 0 if written else 1
+
+
+def run_guard(run_id: str, places: Places) -> int:
+    """Entry of `guard --run ID`: read the plan and carry it out."""
+    notifier = Notifier.from_environment()
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    log.info("%s, process %d", unit_name(run_id), os.getpid())
+    plan = parse_plan(places.plan(run_id).read_bytes())
+    wall = WallMeter(plan.wall_meter["url"]) if plan.wall_meter else None
+    if wall is not None:
+        wall.start()
+    return Guard(plan, places, Sensors(plan.expected_gpus, wall), notifier).run()

@@ -1,0 +1,65 @@
+"""Where the agent keeps its things on a rig, and what a run may be called."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from .errors import AgentError
+
+_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+@dataclass(frozen=True)
+class Places:
+    """The agent's folders; tests put others here."""
+
+    spool_root: Path = Path("/var/lib/rigctl/runs")
+    """Readings of each run, until the controller has fetched and acknowledged them; survives a reboot."""
+    run_root: Path = Path("/run/rigctl")
+    """Heartbeats and other things that must not survive a reboot."""
+
+    def spool(self, run_id: str) -> Path:
+        """Folder of one run's readings."""
+        return self.spool_root / checked(run_id)
+
+    def plan(self, run_id: str) -> Path:
+        """The plan of a run, as it was asked for; hidden, so it is no reading."""
+        return self.spool(run_id) / ".plan.json"
+
+    def heartbeat(self, run_id: str) -> Path:
+        """CLOCK_MONOTONIC of the controller's last word, seconds."""
+        return self.run_root / f"{checked(run_id)}.heartbeat"
+
+    def stop_reason(self, run_id: str) -> Path:
+        """Why somebody asked the run to stop."""
+        return self.run_root / f"{checked(run_id)}.stop"
+
+    def train_script(self, run_id: str) -> Path:
+        """The training script, taken out of the agent for the rig's torch Python."""
+        return self.run_root / f"{checked(run_id)}.train.py"
+
+    def runtime_files(self, run_id: str) -> tuple[Path, ...]:
+        """Everything of a run that is not a reading."""
+        return (self.heartbeat(run_id), self.stop_reason(run_id), self.train_script(run_id))
+
+
+def checked(run_id: str) -> str:
+    """Return `run_id` if it can name a file and a unit; AgentError otherwise."""
+    if not _RUN_ID.fullmatch(run_id):
+        raise AgentError(f"not a run id: {run_id!r}", "letters, digits, dot, dash and underscore, at most 64")
+    return run_id
+
+
+def unit_name(run_id: str) -> str:
+    """The systemd unit that carries a run out."""
+    return f"rigctl-{checked(run_id)}.service"
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Replace a small file so that a reader sees the old or the new text, never a part."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(path.name + ".part")
+    unfinished.write_text(text, encoding="utf-8")
+    unfinished.replace(path)

@@ -1,0 +1,116 @@
+"""The plan of a run, as the controller sends it to `start`; checked before anything is started."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from .errors import AgentError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+LOAD_KINDS = ("cpu", "gpu", "train")
+GPU_BURN_STTS_S = 1
+"""gpu-burn always waits so long after it told its children to end (`-stts`), seconds."""
+OVERRUN_S = {"gpu": GPU_BURN_STTS_S + 60, "cpu": 30, "train": 0}
+"""A load that still runs so long after its time is killed, seconds; a training's time is a limit already."""
+FIRST_SAMPLE_S = 30
+"""Before the first load the guard waits at most so long for the first valid sample, seconds: NVML's start takes
+seconds per card where no persistence daemon holds the driver."""
+FINISH_S = 30
+"""Last sample, last kernel messages and writing everything out take at most so long, seconds."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of a plan."""
+
+    name: str
+    seconds: float
+    loads: tuple[str, ...]
+    training: dict[str, Any] | None = None
+
+    def limit_s(self, kind: str) -> float:
+        """Longest time that a load of this step may run, seconds."""
+        return self.seconds + OVERRUN_S[kind]
+
+    @property
+    def longest_s(self) -> float:
+        """Longest time that the step may take, seconds."""
+        return max((self.limit_s(kind) for kind in self.loads), default=self.seconds)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to run, how fast to sample, and when the guard stops."""
+
+    run_id: str
+    sample_hz: float
+    controller_lost_s: float
+    max_gpu_temp_c: float
+    stale_sample_s: float
+    expected_gpus: tuple[str, ...]
+    wall_meter: dict[str, str] | None
+    gpu_burn_dir: str
+    torch_venv: str
+    steps: tuple[Step, ...]
+
+    @property
+    def longest_s(self) -> float:
+        """Longest time that the whole plan may take, seconds: the unit's RuntimeMaxSec."""
+        return FIRST_SAMPLE_S + sum(step.longest_s + 2 for step in self.steps) + FINISH_S
+
+
+def parse_plan(text: str | bytes) -> Plan:
+    """Read a plan; AgentError names what is wrong with it."""
+    try:
+        raw = json.loads(text)
+        return Plan(
+            run_id=str(raw["run_id"]),
+            sample_hz=_positive(raw, "sample_hz"),
+            controller_lost_s=_positive(raw, "controller_lost_s"),
+            max_gpu_temp_c=_positive(raw, "max_gpu_temp_c"),
+            stale_sample_s=_positive(raw, "stale_sample_s"),
+            expected_gpus=tuple(map(str, raw["expected_gpus"])),
+            wall_meter=_wall_meter(raw.get("wall_meter")),
+            gpu_burn_dir=str(raw["gpu_burn_dir"]),
+            torch_venv=str(raw["torch_venv"]),
+            steps=tuple(_step(step) for step in raw["steps"]),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        told = f"no {error}" if isinstance(error, KeyError) else str(error)
+        raise AgentError(
+            f"the plan cannot be read: {told}", "controller and agent are of different versions?"
+        ) from error
+
+
+def _positive(raw: dict[str, Any], key: str) -> float:
+    return _number(raw, key, lambda found: found > 0)
+
+
+def _number(raw: dict[str, Any], key: str, allowed: Callable[[float], bool]) -> float:
+    value = float(raw[key])
+    if not allowed(value):
+        raise ValueError(f"{key} is {value}")
+    return value
+
+
+def _wall_meter(raw: dict[str, Any] | None) -> dict[str, str] | None:
+    if raw is None:
+        return None
+    if raw["form"] != "tasmota":
+        raise ValueError(f"wall_meter.form is {raw['form']!r}, known is 'tasmota'")
+    return {"form": raw["form"], "url": str(raw["url"])}
+
+
+def _step(raw: dict[str, Any]) -> Step:
+    loads = tuple(map(str, raw["loads"]))
+    unknown = [kind for kind in loads if kind not in LOAD_KINDS]
+    if unknown:
+        raise ValueError(f"step {raw['name']!r} has unknown loads {unknown}")
+    if "train" in loads and not isinstance(raw.get("training"), dict):
+        raise ValueError(f"step {raw['name']!r} has no training")
+    seconds = _number(raw, "seconds", lambda found: found >= 0)
+    return Step(str(raw["name"]), seconds, loads, raw.get("training"))

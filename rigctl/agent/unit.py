@@ -1,0 +1,117 @@
+"""The systemd unit of a run: started, asked about, stopped."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .errors import AgentError
+from .places import unit_name
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+WATCHDOG_S = 15
+"""systemd kills the control group when the guard's main loop has said nothing for so long, seconds."""
+STOP_S = 30
+"""SIGTERM to SIGKILL, seconds; the load itself ends within a second, the rest is for the readings."""
+START_S = 30
+TIMEOUT_S = 60
+_RUNNING = ("active", "activating", "reloading", "deactivating")
+
+
+def _systemd(*command: str) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+    except FileNotFoundError as error:
+        raise AgentError(
+            f"{command[0]} is not on this rig", "rigctl needs systemd: the guard is a unit of it"
+        ) from error
+    except subprocess.TimeoutExpired as error:
+        raise AgentError(
+            f"{command[0]} does not answer", "look at the rig: `systemctl status`, `systemctl list-jobs`"
+        ) from error
+
+
+def properties_for(runtime_max_s: float, log: Path) -> list[str]:
+    """How the guard's unit is set up: whatever ends the guard ends its control group, and no run lasts for ever."""
+    return [
+        "NotifyAccess=main",
+        f"WatchdogSec={WATCHDOG_S}",
+        # Not SIGABRT: a guard that hangs is not asked to write a core first.
+        "WatchdogSignal=SIGKILL",
+        f"RuntimeMaxSec={runtime_max_s:.0f}",
+        f"TimeoutStartSec={START_S}",
+        f"TimeoutStopSec={STOP_S}",
+        "KillMode=control-group",
+        "SendSIGKILL=yes",
+        "Restart=no",
+        f"StandardOutput=append:{log}",
+        f"StandardError=append:{log}",
+    ]
+
+
+def start(run_id: str, argv: Sequence[str], runtime_max_s: float, log: Path) -> None:
+    """Start the guard's unit and wait until the guard says that it watches; AgentError with systemd's words."""
+    wanted = [word for entry in properties_for(runtime_max_s, log) for word in ("-p", entry)]
+    named = ("--unit", unit_name(run_id), "--description", f"rigctl run {run_id}", "--service-type=notify")
+    done = _systemd("systemd-run", "--quiet", *named, *wanted, *argv)
+    if done.returncode != 0:
+        tail = " · ".join(_last_lines(log, 3)) or done.stderr.strip()
+        raise AgentError(f"the guard did not start: {tail}", f"on the rig: journalctl -u {unit_name(run_id)}")
+
+
+def _last_lines(path: Path, count: int) -> list[str]:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").splitlines()[-count:]
+    except OSError:
+        return []
+
+
+def state(run_id: str) -> dict[str, str]:
+    """What systemd says of the unit: `active` (active, inactive, failed), `result`, and the guard's own status line."""
+    wanted = "ActiveState,Result,StatusText,ExecMainStatus"
+    done = _systemd("systemctl", "show", unit_name(run_id), "-p", wanted)
+    if done.returncode != 0:
+        raise AgentError(f"systemctl: {done.stderr.strip()}", "look at the rig: `systemctl status`")
+    said = dict(line.partition("=")[::2] for line in done.stdout.splitlines())
+    active = said.get("ActiveState", "")
+    return {
+        # On its way up or down, it still holds the rig.
+        "active": "active" if active in _RUNNING else active,
+        "result": said.get("Result", ""),
+        "status": said.get("StatusText", ""),
+        "exit_status": said.get("ExecMainStatus", ""),
+    }
+
+
+def running_runs() -> list[str]:
+    """Runs whose guard is on this rig now."""
+    listed = _systemd("systemctl", "list-units", "--all", "--plain", "--no-legend", "rigctl-*.service")
+    rows = [line.split() for line in listed.stdout.splitlines()]
+    return [row[0][len("rigctl-") : -len(".service")] for row in rows if len(row) > 2 and row[2] in _RUNNING]  # noqa: PLR2004 - UNIT LOAD ACTIVE
+
+
+def stop(run_id: str) -> None:
+    """Stop the unit and wait until it has ended; nothing happens when it is not there."""
+    _systemd("systemctl", "stop", unit_name(run_id))
+
+
+def forget(run_id: str) -> None:
+    """Let systemd forget that the unit failed."""
+    _systemd("systemctl", "reset-failed", unit_name(run_id))
+
+
+def processes(run_id: str, proc: Path = Path("/proc")) -> list[str]:
+    """Processes in the unit's control group, as `PID NAME`; cgroup v1 and v2 alike."""
+    found: list[str] = []
+    for path in proc.glob("[0-9]*/cgroup"):
+        try:
+            inside = unit_name(run_id) in path.read_text(encoding="utf-8")
+            name = path.with_name("comm").read_text(encoding="utf-8", errors="replace").strip() if inside else ""
+        except OSError:
+            continue  # it ended while we looked
+        if inside:
+            found.append(f"{path.parent.name} {name}")
+    return sorted(found)
