@@ -5,15 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from rigctl.report.curves import gpu_value
+from rigctl.report.curves import CHART_BUCKETS
 from rigctl.report.text import duration, plain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rigctl.model.reading import GpuFacts, Readings, Sample
+    from rigctl.model.reading import GpuFacts, Readings
     from rigctl.model.spec import LimitsSpec
-    from rigctl.report.curves import Timeline
+    from rigctl.report.curves import Column, Timeline
 
 XID = re.compile(r"NVRM: Xid \([^)]*\): (\d+)")
 _DIGITS = 3
@@ -32,7 +30,7 @@ def charts(readings: Readings, line: Timeline, limits: LimitsSpec | None) -> dic
     drawn = [_temperature(readings, line, limits), _power(readings, line, limits), _wall(line, limits)]
     return {
         "charts": [c for c in drawn if c["series"]],
-        "steps": [{"name": plain(s.name), "from": round(s.start_s, 2), "to": round(s.end_s, 2)} for s in line.steps()],
+        "steps": [{"name": plain(s.name), "from": round(s.start_s, 2), "to": round(s.end_s, 2)} for s in line.steps],
         "marks": _marks(readings, line),
         "length": round(line.length_s, 2),
     }
@@ -41,9 +39,9 @@ def charts(readings: Readings, line: Timeline, limits: LimitsSpec | None) -> dic
 def drawn_as(line: Timeline) -> str:
     """Say how the curves were drawn."""
     count = f"{len(line.samples):,} samples"
-    if not line.thinned():
+    if not line.thinned:
         return f"{count}, every one drawn"
-    return f"{count}, drawn as the lowest and the highest of each {duration(max(1, line.length_s / 600))}"
+    return f"{count}, drawn as the lowest and the highest of each {duration(max(1, line.length_s / CHART_BUCKETS))}"
 
 
 def xid_of(message: str) -> int | None:
@@ -56,8 +54,8 @@ def _chart(name: str, unit: str, series: list[dict[str, Any]], limits: list[dict
     return {"name": name, "unit": unit, "series": [s for s in series if s["y"]], "limits": limits}
 
 
-def _series(line: Timeline, name: str, slot: int, value: Callable[[Sample], float | None]) -> dict[str, Any]:
-    points = line.curve(value)
+def _series(line: Timeline, name: str, slot: int, column: Column) -> dict[str, Any]:
+    points = line.curve(column)
     return {
         "name": plain(name),
         "slot": slot,
@@ -71,8 +69,8 @@ def _limit(name: str, value: float | None) -> list[dict[str, Any]]:
 
 
 def _temperature(readings: Readings, line: Timeline, limits: LimitsSpec | None) -> dict[str, Any]:
-    series = [_series(line, name, slot, gpu_value(uuid, "temp_c")) for uuid, slot, name in cards(readings)]
-    series.append(_series(line, "CPU", 0, lambda s: s.cpu_temp_c))
+    series = [_series(line, name, slot, line.gpu(uuid, "temp_c")) for uuid, slot, name in cards(readings)]
+    series.append(_series(line, "CPU", 0, line.rig("cpu_temp_c")))
     lines = []
     if limits is not None:
         lines += _limit("settled limit", limits.max_settled_gpu_temp_c)
@@ -88,7 +86,7 @@ def guard_temp(readings: Readings, limits: LimitsSpec) -> float:
 
 
 def _power(readings: Readings, line: Timeline, limits: LimitsSpec | None) -> dict[str, Any]:
-    series = [_series(line, name, slot, gpu_value(uuid, "power_w")) for uuid, slot, name in cards(readings)]
+    series = [_series(line, name, slot, line.gpu(uuid, "power_w")) for uuid, slot, name in cards(readings)]
     caps = {g.limit_w for s in line.samples[-1:] for g in s.gpus if g.limit_w is not None}
     lines = [entry for cap in sorted(caps) for entry in _limit("power limit", cap)]
     if limits is not None:
@@ -102,7 +100,7 @@ def _wall(line: Timeline, limits: LimitsSpec | None) -> dict[str, Any]:
     if limits is not None:
         lines += _limit("asked, GPU burn", limits.wall_power_gpu_burn_w)
         lines += _limit("asked, all loaded", limits.wall_power_all_burn_w)
-    return _chart("Power at the wall", "W", [_series(line, "wall", 0, lambda s: s.wall_power_w)], lines)
+    return _chart("Power at the wall", "W", [_series(line, "wall", 0, line.rig("wall_power_w"))], lines)
 
 
 def _marks(readings: Readings, line: Timeline) -> list[dict[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING
@@ -10,13 +11,16 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from rigctl.model.reading import Readings, Sample
+    from rigctl.model.reading import GpuSample, Sample
 
 CHART_BUCKETS = 600
 """A curve of more than two points per bucket is drawn as each bucket's minimum and maximum: about one per pixel."""
 SPARK_BUCKETS = 60
 _GAP_INTERVALS = 5
 _GAP_S = 3.0
+
+Column = list[float | None]
+"""One figure of each sample; None where it was not read."""
 
 Points = list[tuple[float, float | None]]
 """Elapsed seconds and value; a None breaks the line."""
@@ -29,65 +33,87 @@ class StepSpan:
     name: str
     start_s: float
     end_s: float
+    part: slice
+    """Which samples are of this step."""
 
 
-@dataclass(frozen=True)
 class Timeline:
-    """A rig's samples on one time axis."""
+    """A rig's samples on one time axis: its monotonic clock, and the wall clock after a reboot."""
 
-    samples: tuple[Sample, ...]
-    at_s: tuple[float, ...]
-    """Elapsed seconds of each sample."""
+    def __init__(self, samples: tuple[Sample, ...]) -> None:
+        """Take a rig's samples in the order in which they were taken."""
+        self.samples = samples
+        self.at_s = _axis(samples)
+        """Elapsed seconds of each sample."""
+        self.steps = self._steps()
+        """The steps in the order in which they ran."""
+        self._columns: dict[tuple[str, str], Column] = {}
 
     @property
     def length_s(self) -> float:
         """From the first to the last sample."""
         return self.at_s[-1] if self.at_s else 0.0
 
-    @property
+    @cached_property
     def interval_s(self) -> float:
         """The usual distance of two samples."""
         return median(b - a for a, b in pairwise(self.at_s)) if len(self.at_s) > 1 else 0.0
+
+    @property
+    def thinned(self) -> bool:
+        """Whether curves of these samples are drawn as extremes instead of every sample."""
+        return len(self.samples) > 2 * CHART_BUCKETS
 
     def elapsed(self, t_wall_s: float) -> float:
         """Return where a wall-clock time, such as a kernel message's, stands on this axis."""
         return t_wall_s - self.samples[0].t_wall_s if self.samples else 0.0
 
-    def steps(self) -> list[StepSpan]:
-        """Return the steps in the order in which they ran."""
-        spans: list[StepSpan] = []
-        for sample, at in zip(self.samples, self.at_s, strict=True):
-            if spans and spans[-1].name == sample.step:
-                spans[-1] = StepSpan(sample.step, spans[-1].start_s, at)
-            else:
-                if spans:
-                    spans[-1] = StepSpan(spans[-1].name, spans[-1].start_s, at)
-                spans.append(StepSpan(sample.step, at, at))
-        return spans
+    def gpu(self, uuid: str, name: str) -> Column:
+        """Return one figure of one card in each sample, such as `temp_c`."""
+        key = (uuid, name)
+        if key not in self._columns:
+            self._columns[key] = [_of_card(s.gpus, uuid, name) for s in self.samples]
+        return self._columns[key]
 
-    def thinned(self) -> bool:
-        """Whether curves of these samples are drawn as extremes instead of every sample."""
-        return len(self.samples) > 2 * CHART_BUCKETS
+    def rig(self, name: str) -> Column:
+        """Return one figure of the whole rig in each sample, such as `wall_power_w`."""
+        key = ("", name)
+        if key not in self._columns:
+            self._columns[key] = [getattr(s, name) for s in self.samples]
+        return self._columns[key]
 
-    def curve(self, value: Callable[[Sample], float | None], buckets: int = CHART_BUCKETS) -> Points:
+    def curve(self, column: Column, buckets: int = CHART_BUCKETS) -> Points:
         """Return the points of one curve, thinned to `buckets`, broken where values were missing for long."""
-        known = [(at, y) for s, at in zip(self.samples, self.at_s, strict=True) if (y := value(s)) is not None]
-        if len(known) > 2 * buckets:
-            known = extremes(known, buckets)
+        points = [(at, y) for at, y in zip(self.at_s, column, strict=True) if y is not None]
+        if len(points) > 2 * buckets:
+            points = extremes(points, buckets)
         longest = max(_GAP_S, _GAP_INTERVALS * self.interval_s, 2 * self.length_s / buckets)
-        return _broken_at_gaps(known, longest)
+        return _broken_at_gaps(points, longest)
+
+    def _steps(self) -> list[StepSpan]:
+        starts = [n for n, s in enumerate(self.samples) if n == 0 or s.step != self.samples[n - 1].step]
+        ends = [*starts[1:], len(self.samples)][: len(starts)]
+        return [
+            StepSpan(self.samples[n].step, self.at_s[n], self.at_s[min(end, len(self.at_s) - 1)], slice(n, end))
+            for n, end in zip(starts, ends, strict=True)
+        ]
 
 
-def timeline(readings: Readings) -> Timeline:
-    """Put a rig's samples on one axis: its monotonic clock, and the wall clock after a reboot."""
-    samples = readings.samples
+def _axis(samples: tuple[Sample, ...]) -> tuple[float, ...]:
     if not samples:
-        return Timeline((), ())
+        return ()
     first = samples[0]
-    at = tuple(
+    return tuple(
         s.t_mono_s - first.t_mono_s if s.boot_id == first.boot_id else s.t_wall_s - first.t_wall_s for s in samples
     )
-    return Timeline(samples, at)
+
+
+def _of_card(gpus: tuple[GpuSample, ...], uuid: str, name: str) -> float | None:
+    for gpu in gpus:
+        if gpu.uuid == uuid:
+            value: float | None = getattr(gpu, name)
+            return value
+    return None
 
 
 def extremes(points: Sequence[tuple[float, float]], buckets: int) -> list[tuple[float, float]]:
@@ -106,19 +132,6 @@ def extremes(points: Sequence[tuple[float, float]], buckets: int) -> list[tuple[
         if point[1] > high[1]:
             high = point
     return kept + sorted({low, high})
-
-
-def gpu_value(uuid: str, name: str) -> Callable[[Sample], float | None]:
-    """Return a function that reads one figure of one card from a sample."""
-
-    def read(sample: Sample) -> float | None:
-        for gpu in sample.gpus:
-            if gpu.uuid == uuid:
-                value = getattr(gpu, name)
-                return None if value is None else float(value)
-        return None
-
-    return read
 
 
 def known(values: Iterable[float | None]) -> list[float]:
@@ -143,7 +156,7 @@ class Sparkline:
 
 def sparkline(line: Timeline, uuid: str, limit_c: float | None) -> Sparkline | None:
     """Return a card's temperature over the run; None where none was read."""
-    points = line.curve(gpu_value(uuid, "temp_c"), SPARK_BUCKETS)
+    points = line.curve(line.gpu(uuid, "temp_c"), SPARK_BUCKETS)
     values = known(y for _, y in points)
     if not values:
         return None
@@ -158,7 +171,7 @@ def sparkline(line: Timeline, uuid: str, limit_c: float | None) -> Sparkline | N
     def y(value: float) -> float:
         return round((high - value) / (high - low) * Sparkline.HEIGHT, 1)
 
-    bands = [(x(s.start_s), round(x(s.end_s) - x(s.start_s), 1)) for s in line.steps()[1::2]]
+    bands = [(x(s.start_s), round(x(s.end_s) - x(s.start_s), 1)) for s in line.steps[1::2]]
     words = f"temperature over the run, from {min(values):g} to {max(values):g} °C" + (
         f", limit {limit_c:g} °C" if limit_c else ""
     )

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from statistics import fmean
 from typing import TYPE_CHECKING
 
 from rigctl.report.charts import cards
-from rigctl.report.curves import gpu_value, known
+from rigctl.report.curves import known
 from rigctl.report.text import duration, figure
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
-    from rigctl.model.reading import Facts, GpuFacts, GpuSample, Readings
+    from rigctl.model.reading import Facts, GpuFacts, GpuSample, Readings, Sample
     from rigctl.model.spec import PartsSpec
     from rigctl.report.curves import Timeline
 
@@ -75,17 +75,17 @@ def link_rows(readings: Readings, parts: PartsSpec | None) -> Rows:
     """Return one row per card for `LINK_COLUMNS`: under load the fewest links and the usual PCIe speed."""
     if readings.facts is None:
         return []
-    loaded = [g for s in readings.samples if s.step in LOADED for g in s.gpus]
-    resting = [g for s in readings.samples if s.step not in LOADED for g in s.gpus]
+    loaded = _by_card(s for s in readings.samples if s.step in LOADED)
+    resting = _by_card(s for s in readings.samples if s.step not in LOADED)
     return [
         (
             gpu.subject,
             f"{sum(link.active for link in gpu.links)} active" if gpu.links else "none",
-            _fewest_links([g for g in loaded if g.uuid == gpu.uuid]),
+            _fewest_links(loaded[gpu.uuid]),
             _speeds(gpu),
             _asked_links(parts, gpu.slot),
-            _usual_pcie([g for g in resting if g.uuid == gpu.uuid]),
-            _usual_pcie([g for g in loaded if g.uuid == gpu.uuid and (g.util_pct or 0) >= BUSY_PCT]),
+            _usual_pcie(resting[gpu.uuid]),
+            _usual_pcie([g for g in loaded[gpu.uuid] if (g.util_pct or 0) >= BUSY_PCT]),
             f"gen {parts.pcie_gen_under_load} x{parts.pcie_width_under_load}" if parts else "not known",
         )
         for gpu in readings.facts.gpus
@@ -100,14 +100,12 @@ def step_table(readings: Readings, line: Timeline) -> tuple[tuple[str, ...], Row
         header += [f"{name} hottest", f"{name} mean power"]
     header += ["CPU hottest", "Wall mean"]
     rows: Rows = []
-    for span in line.steps():
-        inside = [s for s, at in zip(line.samples, line.at_s, strict=True) if span.start_s <= at <= span.end_s]
-        samples = [s for s in inside if s.step == span.name]
+    for span in line.steps:
         row = [span.name, duration(span.end_s - span.start_s)]
         for uuid, _, _ in shown:
-            row.append(_most([gpu_value(uuid, "temp_c")(s) for s in samples], "°C"))
-            row.append(_mean([gpu_value(uuid, "power_w")(s) for s in samples], "W"))
-        row += [_most([s.cpu_temp_c for s in samples], "°C"), _mean([s.wall_power_w for s in samples], "W")]
+            row.append(_most(line.gpu(uuid, "temp_c")[span.part], "°C"))
+            row.append(_mean(line.gpu(uuid, "power_w")[span.part], "W"))
+        row += [_most(line.rig("cpu_temp_c")[span.part], "°C"), _mean(line.rig("wall_power_w")[span.part], "W")]
         rows.append(tuple(row))
     return tuple(header), rows
 
@@ -117,6 +115,14 @@ def _power_range(gpu: GpuFacts) -> str:
         return "not exposed"
     span = f" ({figure(gpu.power_min_w)} to {figure(gpu.power_max_w)})" if gpu.power_max_w is not None else ""
     return f"{figure(gpu.power_limit_w)} W{span}"
+
+
+def _by_card(samples: Iterable[Sample]) -> defaultdict[str, list[GpuSample]]:
+    found: defaultdict[str, list[GpuSample]] = defaultdict(list)
+    for sample in samples:
+        for gpu in sample.gpus:
+            found[gpu.uuid].append(gpu)
+    return found
 
 
 def _fewest_links(samples: Sequence[GpuSample]) -> str:

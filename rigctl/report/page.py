@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rigctl.model.verdict import CheckVerdict, Verdict, worst
 from rigctl.report.charts import cards, charts, drawn_as, xid_of
-from rigctl.report.curves import Sparkline, gpu_value, known, sparkline, timeline
+from rigctl.report.curves import Sparkline, Timeline, known, sparkline
 from rigctl.report.identity import CARD_COLUMNS, LINK_COLUMNS, Rows, card_rows, link_rows, machine_rows, step_table
 from rigctl.report.summary import Cause, causes, rig_counts, rig_verdict, verdicts
 from rigctl.report.text import counts, figure, plain
@@ -18,14 +19,14 @@ if TYPE_CHECKING:
     from rigctl.model.verdict import RigRecord
 
 FACTS = (
-    ("Links", "topology.nvlink"),
-    ("PCIe", "topology.pcie_width"),
-    ("Wall", "power.wall"),
-    ("Xid", "kernel.xid"),
-    ("gpu-burn", "throughput.gpu_burn"),
-    ("Training", "throughput.training"),
+    ("Links", ("topology.nvlink",)),
+    ("PCIe", ("topology.pcie_gen", "topology.pcie_width")),
+    ("Wall", ("power.wall",)),
+    ("Xid", ("kernel.xid",)),
+    ("gpu-burn", ("throughput.gpu_burn",)),
+    ("Training", ("throughput.training",)),
 )
-"""What the first screen says of each rig besides its cards: label and check."""
+"""What the first screen says of each rig besides its cards: label and checks."""
 
 KERNEL_SHOWN = 200
 
@@ -92,7 +93,7 @@ class RigView:
 
 def rig_view(number: int, rig: RigRecord, readings: Readings, asked: RunRig | None) -> RigView:
     """Return the view of one rig; `number` makes its anchors unique in the page."""
-    line = timeline(readings)
+    line = Timeline(readings.samples)
     limits = asked.spec.limits if asked else None
     limit_c = limits.max_settled_gpu_temp_c if limits else None
     step_header, steps = step_table(readings, line)
@@ -104,12 +105,10 @@ def rig_view(number: int, rig: RigRecord, readings: Readings, asked: RunRig | No
         coverage=counts(rig_counts(rig)),
         causes=causes(rig),
         cards=tuple(
-            CardView(
-                name, _worst_of(rig, name), sparkline(line, uuid, limit_c), _card_figures(rig, readings, uuid, name)
-            )
+            CardView(name, _worst_of(rig, name), sparkline(line, uuid, limit_c), _card_figures(rig, line, uuid, name))
             for uuid, _, name in cards(readings)
         ),
-        facts=tuple(_fact(rig, label, check) for label, check in FACTS),
+        facts=tuple(_fact(rig, label, checks) for label, checks in FACTS),
         unreached=plain(readings.unreached or ""),
         drawing=charts(readings, line, limits),
         drawn_as=drawn_as(line),
@@ -139,18 +138,24 @@ def _find(rig: RigRecord, check: str, subject: str) -> CheckVerdict | None:
     return next((v for v in verdicts(rig) if v.check == check and v.subject == subject), None)
 
 
-def _card_figures(rig: RigRecord, readings: Readings, uuid: str, subject: str) -> tuple[Figure, ...]:
-    temps = known(gpu_value(uuid, "temp_c")(s) for s in readings.samples)
-    watts = known(gpu_value(uuid, "power_w")(s) for s in readings.samples)
+def _card_figures(rig: RigRecord, line: Timeline, uuid: str, subject: str) -> tuple[Figure, ...]:
+    temps, watts = known(line.gpu(uuid, "temp_c")), known(line.gpu(uuid, "power_w"))
     settled = _find(rig, "thermals.settled_gpu_temp", subject)
     power = _find(rig, "power.share_of_limit", subject)
     flops = _find(rig, "throughput.burn_gflops", subject)
     return (
         Figure("settled", _found(settled), settled.verdict if settled else None),
         Figure("hottest", figure(max(temps), "°C") if temps else "not read"),
-        Figure("power, peak", f"{max(watts):.0f} W" if watts else "not read", power.verdict if power else None),
+        _power(power, watts),
         Figure("burn", _found(flops), flops.verdict if flops else None),
     )
+
+
+def _power(share: CheckVerdict | None, watts: list[float]) -> Figure:
+    """Return the power that was reached: its share of the limit where that was judged, else its peak."""
+    if share is not None and isinstance(share.found, float):
+        return Figure("power of limit", f"{share.found:.0%}".replace("%", " %"), share.verdict)
+    return Figure("power, peak", f"{max(watts):.0f} W" if watts else "not read")
 
 
 def _found(verdict: CheckVerdict | None) -> str:
@@ -159,14 +164,21 @@ def _found(verdict: CheckVerdict | None) -> str:
     return figure(verdict.found, verdict.unit) or "not measured"
 
 
-def _fact(rig: RigRecord, label: str, check: str) -> Figure:
-    own = [v for v in verdicts(rig) if v.check == check]
+def _fact(rig: RigRecord, label: str, checks: tuple[str, ...]) -> Figure:
+    own = [v for v in verdicts(rig) if v.check in checks]
     if not own:
         return Figure(label, "not checked")
     decides = worst(v.verdict for v in own)
-    shown = next(v for v in own if v.verdict is decides)
-    subject = "" if shown.subject == "rig" or len(own) == 1 else f"{plain(shown.subject)}: "
-    return Figure(label, subject + plain(shown.reason), decides)
+    reasons: defaultdict[str, list[str]] = defaultdict(list)
+    for v in own:
+        if v.verdict is decides:
+            reasons[plain(v.reason)].append(plain(v.subject))
+    everywhere = decides is Verdict.PASS
+    said = [
+        reason if everywhere or subjects == ["rig"] else f"{', '.join(subjects)}: {reason}"
+        for reason, subjects in reasons.items()
+    ]
+    return Figure(label, "; ".join(said), decides)
 
 
 def _kernel(readings: Readings, start_s: float | None) -> tuple[tuple[str, str], ...]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import json
 import zlib
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -12,6 +14,7 @@ from pydantic import BaseModel, ValidationError
 from rigctl.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 M = TypeVar("M", bound=BaseModel)
@@ -45,7 +48,8 @@ def read_lines(path: Path, model: type[M]) -> tuple[M, ...]:
     if not path.exists():
         return ()
     *whole, tail = read_bytes(path).split(b"\n")
-    rows = [_row(path, number, line, model) for number, line in enumerate(whole, start=1)]
+    with _collector_paused():
+        rows = [_row(path, number, line, model) for number, line in enumerate(whole, start=1)]
     if tail and _is_json(tail):
         rows.append(_row(path, len(whole) + 1, tail, model))
     return tuple(rows)
@@ -61,6 +65,18 @@ def read_model(path: Path, model: type[M], remedy: str = _RESTORE) -> M:
         return model.model_validate_json(read_bytes(path))
     except ValidationError as reason:
         raise UsageError(f"{path} is damaged: {_first_fault(reason)}", remedy) from reason
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """Pause the cycle collector: in a soak's 60,000 samples it finds nothing and takes two thirds of the time."""
+    running = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if running:
+            gc.enable()
 
 
 def _row(path: Path, number: int, line: bytes, model: type[M]) -> M:

@@ -45,17 +45,23 @@
     return { shapes: shapes, words: words };
   }
 
-  function limits(chart, made) {
-    chart.limits.forEach(function (limit, n) {
-      var line = colour(n === 0 ? "fail" : "warn");
-      made.shapes.push({ type: "line", xref: "paper", yref: "y", x0: 0, x1: 1, y0: limit.y, y1: limit.y, line: { color: line, width: 1.5, dash: "dash" } });
-      made.words.push({ xref: "paper", yref: "y", x: 0, y: limit.y, xanchor: "left", yanchor: "bottom", text: limit.name + " " + limit.y + " " + chart.unit, showarrow: false, font: { size: 11, color: line } });
+  // Limits are curves of their own, so that their names stand in the legend and never on a curve.
+  function limits(rig, chart) {
+    return chart.limits.map(function (limit, n) {
+      return {
+        type: "scatter",
+        mode: "lines",
+        name: limit.name + " " + limit.y + " " + chart.unit,
+        x: [clock(0), clock(rig.length)],
+        y: [limit.y, limit.y],
+        hoverinfo: "skip",
+        line: { color: colour(n === 0 ? "fail" : "warn"), width: 1.5, dash: n === 0 ? "dash" : "dot" }
+      };
     });
   }
 
   function layout(rig, chart, width) {
     var made = bands(rig, width - 70);
-    limits(chart, made);
     var axis = { color: colour("faint"), gridcolor: colour("rule"), zeroline: false, fixedrange: width < 600 };
     return {
       margin: { l: 44, r: 12, t: 26, b: 56 },
@@ -76,7 +82,7 @@
   function draw(place) {
     var rig = drawings[place.dataset.rig];
     var chart = rig.charts[Number(place.dataset.chart)];
-    Plotly.react(place, traces(chart), layout(rig, chart, place.clientWidth), { displaylogo: false, responsive: true, displayModeBar: "hover", modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"] });
+    Plotly.react(place, traces(chart).concat(limits(rig, chart)), layout(rig, chart, place.clientWidth), { displaylogo: false, responsive: true, displayModeBar: false });
     place.dataset.drawn = "yes";
   }
 
