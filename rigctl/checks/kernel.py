@@ -1,0 +1,170 @@
+"""The kernel's words: no new Xid, and the same boot from the first reading to the last."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rigctl.checks import load
+from rigctl.checks.cards import cards
+from rigctl.checks.say import Say
+from rigctl.parse import ParseError, xid
+
+if TYPE_CHECKING:
+    from rigctl.model.reading import KernelMessage, Readings, RigEvent
+    from rigctl.model.verdict import CheckVerdict
+    from rigctl.parse.xid import Effect
+
+SOURCE = "rigctl/parse/xid_classes.csv, from NVIDIA's Xid catalogue of 2025-10-29"
+END_SLACK_S = 2.0
+"""Clocks of kernel log and agent agree to less than this, seconds."""
+_AFTER_BURN = frozenset({"gpu_burn"})
+"""Workers of gpu-burn are processes of their own, known by name."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One Xid of the run, the card it belongs to, and what it means here."""
+
+    message: KernelMessage
+    xid: xid.Xid
+    slot: int | None
+    effect: Effect
+
+
+def seen_xids(readings: Readings) -> list[Seen]:
+    """Return every Xid of the run that is a finding. Raises ParseError for a form that is not known."""
+    found = [(message, event) for message in readings.kernel if (event := xid.parse(message.message))]
+    return [
+        Seen(message, event, _slot(readings, event), _effect(readings, message, event))
+        for message, event in found
+        if not _own_ending(readings, message, event)
+    ]
+
+
+def failing_xids(readings: Readings) -> list[Seen]:
+    """Return the Xids that fail their card; none where the kernel's words have an unknown form, which is an error."""
+    try:
+        return [seen for seen in seen_xids(readings) if seen.effect == "fail"]
+    except ParseError:
+        return []
+
+
+def _slot(readings: Readings, event: xid.Xid) -> int | None:
+    return next((gpu.slot for gpu in cards(readings) if xid.same_card(gpu.pci_bus_id, event.pci_bus_id)), None)
+
+
+def _effect(readings: Readings, message: KernelMessage, event: xid.Xid) -> Effect:
+    """Turn `burn` into what it means at that moment: a fault while our own load ran, else a warning."""
+    effect = xid.meaning(event.number).effect
+    if effect != "burn":
+        return effect
+    return "fail" if any(start <= message.t_wall_s <= end for start, end in _load_times(readings)) else "warn"
+
+
+def _load_times(readings: Readings) -> list[tuple[float, float]]:
+    """Return from when to when our loads were on the cards, by the rig's wall clock."""
+    times = []
+    for started in load.events(readings, "load_started"):
+        if started.detail.get("load") == "cpu":
+            continue
+        ended = _end_of(readings, started.step, started.detail.get("load"))
+        times.append((started.t_wall_s - END_SLACK_S, ended + END_SLACK_S))
+    return times
+
+
+def _end_of(readings: Readings, step: str | None, kind: object) -> float:
+    exited = [e.t_wall_s for e in load.events(readings, "load_exited", step) if e.detail.get("load") == kind]
+    return exited[0] if exited else float("inf")
+
+
+def _own_ending(readings: Readings, message: KernelMessage, event: xid.Xid) -> bool:
+    """Whether this is the channel clean-up of our own process at its end: gpu-burn ends its workers by signal."""
+    if event.number != xid.CHANNEL_REMOVED:
+        return False
+    return any(
+        _began_to_end(readings, started) - END_SLACK_S
+        <= message.t_wall_s
+        <= _end_of(readings, started.step, started.detail.get("load")) + END_SLACK_S
+        for started in load.events(readings, "load_started")
+        if event.process in _AFTER_BURN or event.pid == started.detail.get("pid")
+    )
+
+
+def _began_to_end(readings: Readings, started: RigEvent) -> float:
+    """Return when a load began to end: at its planned time, when the guard stopped it, or when it exited."""
+    stops = [stop.t_wall_s for stop in load.events(readings, "guard_stopped", started.step)]
+    planned = started.t_wall_s + _planned_s(started.detail.get("argv"))
+    return min([planned, _end_of(readings, started.step, started.detail.get("load")), *stops])
+
+
+def _planned_s(argv: object) -> float:
+    """Return the burn's time: gpu-burn's last argument."""
+    last = argv[-1] if isinstance(argv, list | tuple) and argv else ""
+    return float(last) if isinstance(last, str) and last.isdecimal() else float("inf")
+
+
+def no_xid(readings: Readings) -> list[CheckVerdict]:
+    """The kernel log of the run's time holds no Xid; without a run, that of this boot."""
+    say = Say("kernel.xid", expected="none", source=SOURCE)
+    rig = readings.rig
+    if not readings.kernel_read:
+        return [say.error("the kernel log could not be read", f"`sudo journalctl -k` must work on {rig}")]
+    try:
+        seen = seen_xids(readings)
+    except ParseError as error:
+        return [say.error(str(error), f"look it up in the kernel log of {rig}, and report this form")]
+    if not seen:
+        count = len(readings.kernel)
+        return [say.passed(f"no Xid in {count} kernel message{'s' if count != 1 else ''}", "none")]
+    subjects = {gpu.slot: gpu.subject for gpu in cards(readings)}
+    by_subject: dict[str, list[Seen]] = {}
+    for one in seen:
+        where = subjects.get(one.slot, f"card at {one.xid.pci_bus_id}") if one.slot else f"card at {one.xid.pci_bus_id}"
+        by_subject.setdefault(where, []).append(one)
+    return [_of_card(say.of(subject), rig, by_subject[subject]) for subject in sorted(by_subject)]
+
+
+def _of_card(say: Say, rig: str, seen: list[Seen]) -> CheckVerdict:
+    worst = next((one for one in seen if one.effect == "fail"), seen[0])
+    numbers = ", ".join(str(number) for number in sorted({one.xid.number for one in seen}))
+    meaning = xid.meaning(worst.xid.number)
+    reason = f"Xid {worst.xid.number} ({meaning.mnemonic}): {worst.xid.text or 'no text'}"
+    if len(seen) > 1:
+        reason += f"; {len(seen)} Xid messages in all ({numbers})"
+    fix = _fix(worst.xid.number, meaning, rig)
+    if worst.effect == "fail":
+        return say.failed(reason, numbers, fix)
+    return say.warned(reason, numbers, fix)
+
+
+def _fix(number: int, meaning: xid.XidClass, rig: str) -> str:
+    known = {
+        79: f"the card left the bus: reboot {rig}, then power cables, riser and slot; then the supply",
+        74: "an NVLink failed: power off and reseat the bridge on both cards",
+        54: "the card's power cables are not connected properly",
+        62: f"the card's controller halted: reboot {rig}; when it comes again, replace the card",
+        119: f"the card's firmware did not answer: reboot {rig}; a newer driver may help",
+        120: f"the card's firmware failed: reboot {rig}; a newer driver may help",
+        13: "a kernel made a bad access: if nothing but our own load ran, suspect the card's memory",
+        31: "a kernel made a bad access: if nothing but our own load ran, suspect the card's memory",
+        48: "uncorrectable memory error: replace the card if it comes again",
+    }
+    return known.get(number, f"NVIDIA's catalogue says {meaning.action} for Xid {number}; then `rigctl accept {rig}`")
+
+
+def same_boot(readings: Readings) -> list[CheckVerdict]:
+    """The rig did not reboot between the first reading and the last."""
+    say = Say("kernel.same_boot", expected="one boot")
+    if readings.facts is None or readings.boot_id_after is None:
+        reason = "the rig's boot id was not read at both ends of the run"
+        return [say.error(reason, f"rigctl doctor {readings.rig}, then `rigctl accept {readings.rig}` again")]
+    boots = list(
+        dict.fromkeys([readings.facts.boot_id, *(s.boot_id for s in readings.samples), readings.boot_id_after])
+    )
+    if len(boots) == 1:
+        return [say.passed("the rig did not reboot", "one boot")]
+    last = max((s for s in readings.samples if s.boot_id == boots[0]), key=lambda s: s.seq, default=None)
+    when = f", last sample in step {last.step}" if last else ""
+    fix = "a rig that goes off under load: power supply, cables and circuit first; then `last -x` and its BIOS log"
+    return [say.failed(f"the rig rebooted in the middle of the run{when}", f"{len(boots)} boots", fix)]

@@ -1,0 +1,61 @@
+"""Measuring itself: was the rig reached, and did its samples come without a gap and often enough."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rigctl.checks.cards import why_no_card
+from rigctl.checks.say import Say
+
+if TYPE_CHECKING:
+    from rigctl.model.reading import Readings, Sample
+    from rigctl.model.spec import ProfileSpec
+    from rigctl.model.verdict import CheckVerdict
+
+LEAST_RATE_SHARE = 0.8
+"""Samples must come at this share of the asked rate or more: a guard that looks rarely guards badly."""
+
+
+def reached(readings: Readings) -> list[CheckVerdict]:
+    """The rig was reached and measured to the end."""
+    say = Say("measure.reached")
+    if readings.unreached is not None:
+        fix = readings.unreached_fix or f"rigctl doctor {readings.rig}"
+        return [say.error(readings.unreached, fix)]
+    return [say.passed("reached, and measured to the end")]
+
+
+def telemetry(readings: Readings, profile: ProfileSpec) -> list[CheckVerdict]:
+    """No sample is missing, and the rate was kept."""
+    source = "profile: sample_hz"
+    least = round(profile.sample_hz * LEAST_RATE_SHARE, 3)
+    say = Say("measure.telemetry", expected=least, unit="Hz", source=source)
+    samples, rig = readings.samples, readings.rig
+    cuts = "".join(f"; {cut}" for cut in readings.cuts)
+    if not samples:
+        if readings.facts is None or not readings.facts.gpus:
+            return [say.error(*why_no_card(readings))]
+        return [say.error(f"no sample came home{cuts}", f"see guard.log of {rig} in the run directory")]
+    if lost := _lost(samples):
+        return [say.error(f"samples are missing: {lost}{cuts}", f"rigctl accept {rig} again; look at its disk")]
+    rate = _rate(samples)
+    if rate is None:
+        return [say.error("one sample is no telemetry", f"see guard.log of {rig} in the run directory")]
+    if rate < least:
+        reason = f"{rate:.2f} samples/s, asked were {profile.sample_hz:g}{cuts}"
+        return [say.error(reason, f"is {rig} too busy to sample? a lower sample_hz in rig_profiles is a choice too")]
+    return [say.passed(f"{len(samples)} samples without a gap, {rate:.2f} a second{cuts}", rate)]
+
+
+def _lost(samples: tuple[Sample, ...]) -> str:
+    """Say which sequence numbers are missing, or come twice or out of order."""
+    for before, after in zip(samples, samples[1:], strict=False):
+        if after.seq != before.seq + 1:
+            return f"number {before.seq} is followed by {after.seq}"
+    return ""
+
+
+def _rate(samples: tuple[Sample, ...]) -> float | None:
+    """Samples a second, by the rig's monotonic clock."""
+    seconds = samples[-1].t_mono_s - samples[0].t_mono_s
+    return (len(samples) - 1) / seconds if seconds > 0 else None

@@ -1,0 +1,153 @@
+"""Throughput: gpu-burn's rate, the CPU burner's verification, and training at the spec's pace."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, Any
+
+from rigctl.checks import load
+from rigctl.checks.burn import burns
+from rigctl.checks.cards import each_card
+from rigctl.checks.say import Say
+from rigctl.parse import ParseError, stress_ng
+
+if TYPE_CHECKING:
+    from rigctl.model.reading import GpuFacts, Readings
+    from rigctl.model.spec import ProfileSpec, RigSpec, TrainingSpec
+    from rigctl.model.verdict import CheckVerdict
+
+_SETTLED_PERCENT = 100 * 2 / 3
+_EARLY_PERCENT = (15.0, 50.0)
+"""Where drift begins: every worker has started, and nothing is hot yet."""
+_SHORT = 0.95
+
+
+def burn_gflops(spec: RigSpec, readings: Readings, profile: ProfileSpec) -> list[CheckVerdict]:
+    """Each card's mean rate in the last third of the GPU burn, and how far it fell from the burn's beginning."""
+    least = spec.limits.min_burn_gflops
+    say = Say("throughput.burn_gflops", "rig", least, "Gflop/s", spec.source("limits.min_burn_gflops"))
+    burn = next((burn for burn in burns(readings, profile) if burn.step == "gpu_burn"), None)
+
+    def judge(gpu: GpuFacts, say: Say) -> CheckVerdict:
+        log = burn.log if burn else None
+        if log is None:
+            return say.error(*load.why_no_load(readings, "gpu_burn"))
+        worker = next((card.index for card in log.cards if card.uuid == gpu.uuid), None)
+        rates = [] if worker is None else log.gflops(worker, from_percent=_SETTLED_PERCENT)
+        if worker is None or not rates:
+            reason = "gpu-burn reported no rate of the card in the burn's last third"
+            return say.error(reason, f"see gpu_burn.log of {readings.rig} in the run directory")
+        found = load.mean(rates)
+        if found < least:
+            reason = f"{found:,.0f} Gflop/s in the burn's last third, at least {least:,.0f} were expected"
+            return say.failed(reason, found, "see temperature, throttle reasons and power limit first, then PCIe lanes")
+        first = log.gflops(worker, from_percent=_EARLY_PERCENT[0], to_percent=_EARLY_PERCENT[1])
+        most = spec.limits.max_burn_gflops_drift
+        if most is not None and first and (drift := 1 - found / load.mean(first)) > most:
+            drifted = Say(say.check, say.subject, most, "share", spec.source("limits.max_burn_gflops_drift"))
+            reason = f"the rate fell by {drift:.1%} during the burn, to {found:,.0f} Gflop/s; {most:.1%} is the limit"
+            return drifted.failed(reason, drift, "heat builds up: check the cooling, then the room")
+        return say.passed(f"{found:,.0f} Gflop/s in the burn's last third", found)
+
+    return each_card(say, spec, readings, judge)
+
+
+def cpu_burn(readings: Readings, profile: ProfileSpec) -> list[CheckVerdict]:
+    """stress-ng checked its own sums, found no error, and ran as long as asked, in every step that burns the CPU."""
+    say = Say("throughput.cpu_burn", expected="no error", source="stress-ng --verify checks its own sums")
+    files = {"cpu_burn": "cpu_burn", "all_burn": "all_burn_cpu"}
+    steps = [step for step in files if load.asked_seconds(profile, step) > 0]
+    for step in steps:
+        if bad := _cpu_step(say, readings, step, files[step], load.asked_seconds(profile, step)):
+            return [bad]
+    ops = [_metrics(readings, files[step]) for step in steps]
+    rates = ", ".join(f"{m.bogo_ops_per_s:,.0f} bogo-ops/s in {step}" for m, step in zip(ops, steps, strict=True) if m)
+    return [say.passed(f"no error: {rates}", "no error")]
+
+
+def _cpu_step(say: Say, readings: Readings, step: str, stem: str, asked_s: float) -> CheckVerdict | None:
+    exited = next((e for e in load.events(readings, "load_exited", step) if e.detail.get("load") == "cpu"), None)
+    look = f"see {stem}.log of {readings.rig} in the run directory"
+    stopped = load.events(readings, "guard_stopped", step)
+    if exited is None or stopped:
+        no_load = load.why_no_load(readings, step)
+        return say.error(no_load.reason, no_load.fix)
+    if (status := exited.detail.get("exit_status")) != 0:
+        reason = f"stress-ng ended with status {status} in step {step}{_complaint(readings, stem)}"
+        return say.failed(
+            reason, f"status {status}", "CPU or memory computed wrongly: undo overclocks, run a memory test"
+        )
+    try:
+        metrics = _metrics(readings, stem)
+    except ParseError as error:
+        return say.error(str(error), look)
+    if metrics is None or metrics.bogo_ops <= 0:
+        return say.error(f"stress-ng reported no work in step {step}", look)
+    if metrics.wall_s < asked_s * _SHORT:
+        return say.error(f"stress-ng ran {metrics.wall_s:.0f} s in step {step}, asked were {asked_s:.0f} s", look)
+    return None
+
+
+def _metrics(readings: Readings, stem: str) -> stress_ng.StressorMetrics | None:
+    found = stress_ng.parse(readings.logs.get(f"{stem}.yaml", ""))
+    return next((metrics for metrics in found if metrics.stressor.startswith("cpu")), None)
+
+
+def _complaint(readings: Readings, stem: str) -> str:
+    lines = readings.logs.get(f"{stem}.log", "").splitlines()
+    said = next((line.strip() for line in lines if "fail" in line.lower() or "error" in line.lower()), "")
+    return f": {said[:200]}" if said else ""
+
+
+def training(spec: RigSpec, readings: Readings) -> list[CheckVerdict]:
+    """Training runs at the spec's pace, on the device that the spec names and on no other."""
+    asked = spec.training
+    say = Say("throughput.training", unit="tokens/s", source=spec.source("training.min_tokens_per_s"))
+    if asked is None:
+        return [say.skipped("the spec names no training workload")]
+    say = say.of("rig", asked.min_tokens_per_s)
+    trained, bad = _train_json(say, readings)
+    if trained is None:
+        return [bad or say.error(*load.why_no_load(readings, "train"))]
+    if misfit := _other_workload(asked, trained):
+        return [say.error(misfit, f"rigctl accept {readings.rig}; the workload is never run on another device instead")]
+    found = trained["tokens_per_s"]
+    about = f"{asked.model} on {asked.device}" + ("; the floor is provisional" if asked.provisional else "")
+    if found < asked.min_tokens_per_s:
+        reason = f"{found:,.0f} tokens/s, at least {asked.min_tokens_per_s:,.0f} were expected ({about})"
+        return [say.failed(reason, found, _slow(asked))]
+    return [say.passed(f"{found:,.0f} tokens/s ({about})", found)]
+
+
+def _train_json(say: Say, readings: Readings) -> tuple[dict[str, Any] | None, CheckVerdict | None]:
+    """Return what training wrote, or the verdict that there is nothing to judge."""
+    text = readings.logs.get("train.json")
+    if not text:
+        return None, None
+    look = f"see train.log of {readings.rig} in the run directory"
+    try:
+        trained = json.loads(text)
+    except ValueError:
+        return None, say.error("train.json is no JSON", look)
+    if not isinstance(trained, dict):
+        return None, say.error("train.json has an unknown form", look)
+    if "error" in trained:
+        return None, say.error(f"training failed: {trained['error']}", str(trained.get("hint") or look))
+    figures = [trained.get("tokens_per_s"), trained.get("loss_last")]
+    if not all(isinstance(f, int | float) and math.isfinite(f) for f in figures):
+        return None, say.error("training reported no finite rate and loss", look)
+    return trained, None
+
+
+def _other_workload(asked: TrainingSpec, trained: dict[str, Any]) -> str | None:
+    for key, wanted in (("device", asked.device), ("model", asked.model)):
+        if str(trained.get(key, "")).partition(":")[0] != wanted:
+            return f"training ran with {key} {trained.get(key)!r}, the spec names {wanted!r}"
+    return None
+
+
+def _slow(asked: TrainingSpec) -> str:
+    if asked.device == "cpu":
+        return "is something else running, or is the CPU held back by quota, governor or heat?"
+    return "see temperature, throttle reasons and power limit first, then PCIe lanes; compare the two cards"
