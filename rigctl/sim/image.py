@@ -1,0 +1,151 @@
+"""The image of simulated rigs: built once from the host's own packages, cached in podman's store by a hash."""
+
+from __future__ import annotations
+
+import fcntl
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from platformdirs import user_cache_path
+
+from rigctl.sim import hostroot
+from rigctl.sim.podman import LABEL, Podman, PodmanFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+REPOSITORY = "localhost/rigctl-sim"
+ROOT_REPOSITORY = "localhost/rigctl-sim-root"
+INIT = "/usr/local/lib/rigsim/init"
+"""What a rig's container starts as PID 1."""
+
+_BUILD_TIMEOUT_S = 1200
+
+
+def cache_dir() -> Path:
+    """Return the folder where what simulated rigs need is kept between runs; made when absent."""
+    folder = user_cache_path("rigctl") / "sim"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def ensure_image(podman: Podman, base: str | None, say: Callable[[str], None], offer: tuple[str, ...] = ()) -> str:
+    """Return the name of the rigs' image; build it when there is none for the present inputs.
+
+    Args:
+        podman: The podman to build with; its OCI runtime is chosen here.
+        base: An OCI image to start from instead of the host's packages; one of our own is taken as it is.
+        say: Called with one line for each step of a build.
+        offer: Further packages that rigs can install.
+
+    Raises:
+        UsageError: the host lacks what a build needs.
+        PodmanFailed: a build step failed.
+    """
+    with _locked():
+        if base is not None and _is_ready(podman, base):
+            podman.choose_runtime(base)
+            return base
+        root = _ensure_root(podman, base, say, offer)
+        podman.choose_runtime(root)
+        image = f"{REPOSITORY}:{hostroot.tree_hash(hostroot.MACHINE, extra=root)}"
+        if not podman.image_exists(image):
+            say("building the rigs' image (once; about a minute)")
+            _build(podman, root, image, say)
+            _remove_images(podman, keep={root, image})
+        return image
+
+
+def remove_images(podman: Podman) -> list[str]:
+    """Remove every image of ours that no container uses; return their names."""
+    with _locked():
+        return _remove_images(podman, keep=set())
+
+
+def _is_ready(podman: Podman, image: str) -> bool:
+    if not podman.image_exists(image):
+        return False
+    return bool(podman.call("image", "inspect", "--format", f'{{{{index .Labels "{LABEL}.ready"}}}}', image).strip())
+
+
+def _ensure_root(podman: Podman, base: str | None, say: Callable[[str], None], offer: tuple[str, ...]) -> str:
+    lists = hostroot.package_lists()
+    if base is not None:
+        known = podman.image_exists(base)
+        image_id = podman.call("image", "inspect", "--format={{.Id}}", base) if known else ""
+        root = f"{ROOT_REPOSITORY}:{hostroot.tree_hash(extra=f'{base}{image_id}{lists}{offer}')}"
+        if not podman.image_exists(root):
+            say(f"preparing {base} (once; needs the network)")
+            _prepare_foreign(podman, base, root, [*lists["offered"], *offer])
+        return root
+    release = hostroot.host_release()
+    root = f"{ROOT_REPOSITORY}:{hostroot.tree_hash(extra=f'{release.rig_codename}{lists}{offer}')}"
+    if not podman.image_exists(root):
+        say(f"fetching {release.rig_codename} from this machine's own package sources (once; about a minute)")
+        with tempfile.TemporaryDirectory(dir=cache_dir()) as folder:
+            tar = Path(folder) / "root.tar"
+            hostroot.build_tar(release, tar, offer=offer)
+            podman.call("import", "--quiet", f"--change=LABEL {LABEL}.root=1", str(tar), root, timeout_s=300)
+    return root
+
+
+def _prepare_foreign(podman: Podman, base: str, root: str, offered: list[str]) -> None:
+    """Install what a rig needs into an image that somebody else made, through its own package sources."""
+    installed = hostroot.package_lists()["installed"]
+    script = (
+        "set -eu; export DEBIAN_FRONTEND=noninteractive; rm -f /etc/apt/apt.conf.d/docker-clean; apt-get update -q; "
+        f"apt-get install -yq --no-install-recommends {' '.join(installed)}; apt-get clean; "
+        f"apt-get install -yq --download-only --no-install-recommends {' '.join(offered)}; "
+        "mkdir -p /srv/rigsim/pool/debian; mv /var/cache/apt/archives/*.deb /srv/rigsim/pool/debian/"
+    )
+    if not podman.image_exists(base):
+        podman.call("pull", "--quiet", base, timeout_s=_BUILD_TIMEOUT_S)
+    podman.choose_runtime(base)
+    _run_and_commit(podman, [base, "sh", "-c", script], root, kind="root")
+
+
+def _build(podman: Podman, root: str, image: str, say: Callable[[str], None]) -> None:
+    options = ["--network=none", f"--volume={hostroot.MACHINE}:/mnt:ro"]
+    output = _run_and_commit(podman, [*options, root, "sh", "/mnt/image/build.sh"], image, kind="ready")
+    for line in output.splitlines():
+        if line.startswith("· "):
+            say(line.removeprefix("· "))
+
+
+def _run_and_commit(podman: Podman, run: list[str], image: str, *, kind: str) -> str:
+    """Run a container (`run`: options, image, command) and keep what it leaves as `image`; return its output."""
+    name = f"rigctl-sim-build-{image.rpartition(':')[2]}"
+    podman.remove([name])
+    limits = ["--ulimit=nofile=1024:4096", "--ulimit=nproc=4096:4096", f"--label={LABEL}.build=1"]
+    try:
+        output = podman.call("run", f"--name={name}", *limits, *run, timeout_s=_BUILD_TIMEOUT_S)
+        change = [f"--change=LABEL {LABEL}.{kind}=1", f'--change=CMD ["{INIT}"]']
+        podman.call("commit", "--quiet", *change, name, image, timeout_s=600)
+    finally:
+        podman.remove([name])
+    return output
+
+
+def _remove_images(podman: Podman, keep: set[str]) -> list[str]:
+    removed = []
+    for kind in ("ready", "root"):
+        listed = podman.call("images", "--format={{.Repository}}:{{.Tag}}", f"--filter=label={LABEL}.{kind}=1")
+        for name in listed.split():
+            if name in keep or not name.startswith((REPOSITORY, ROOT_REPOSITORY)):
+                continue
+            try:
+                podman.call("image", "rm", name)
+            except PodmanFailed:  # a container still uses it, or another image stands on it
+                continue
+            removed.append(name)
+    return removed
+
+
+@contextmanager
+def _locked() -> Iterator[None]:
+    """Let one process at a time build or remove images."""
+    with (cache_dir() / "image.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,244 @@
+"""The packages of one NVIDIA driver branch, as Ubuntu and NVIDIA's CUDA repository cut them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from .deb import Package, Packed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+_LIBRARY_FOLDER = "/usr/lib/x86_64-linux-gnu"
+_MODULES = ("nvidia", "nvidia-modeset", "nvidia-drm", "nvidia-uvm", "nvidia-peermem")
+_FIRST_BRANCH_WITH_FIRMWARE_PACKAGE = 525
+"""[U] From this branch on the firmware is a package of its own, named after the driver version."""
+
+
+@dataclass(frozen=True)
+class Driver:
+    """One driver in one archive: a real one, or (with `becomes`) transitional packages that lead to another branch."""
+
+    branch: str
+    """Number and flavour, such as `515` or `515-server`."""
+    version: str
+    revision: str
+    becomes: str = ""
+
+    @property
+    def package_version(self) -> str:
+        """Version and revision, as apt shows them."""
+        return f"{self.version}-{self.revision}"
+
+    @property
+    def number(self) -> int:
+        """The branch without its flavour."""
+        return int(self.branch.split("-")[0])
+
+
+@dataclass(frozen=True)
+class DriverFiles:
+    """What the image's build compiled for driver packages: file name → content."""
+
+    libraries: Mapping[str, Mapping[str, bytes]]
+    """Driver version → libraries and their links' targets, such as `libnvidia-ml.so.515.105.01`."""
+    programs: Mapping[str, bytes]
+    """Programs of nvidia-utils, such as `nvidia-smi`."""
+
+
+_TITLES = {
+    "nvidia-driver": "NVIDIA driver metapackage",
+    "nvidia-headless": "NVIDIA headless metapackage",
+    "nvidia-headless-no-dkms": "NVIDIA headless metapackage - no DKMS",
+    "nvidia-dkms": "NVIDIA DKMS package",
+    "nvidia-kernel-common": "Shared files used with the kernel module",
+    "nvidia-kernel-source": "NVIDIA kernel source package",
+    "nvidia-utils": "NVIDIA driver support binaries",
+    "nvidia-compute-utils": "NVIDIA compute utilities",
+    "libnvidia-compute": "NVIDIA libcompute package",
+    "libnvidia-cfg1": "NVIDIA binary OpenGL/GLX configuration library",
+    "libnvidia-decode": "NVIDIA Video Decoding runtime libraries",
+    "libnvidia-encode": "NVENC Video Encoding runtime library",
+    "libnvidia-extra": "Extra libraries for the NVIDIA driver",
+    "libnvidia-fbc1": "NVIDIA OpenGL-based Framebuffer Capture runtime library",
+    "libnvidia-gl": "NVIDIA OpenGL/GLX/EGL/GLES GLVND libraries and Vulkan ICD",
+    "libnvidia-common": "Shared files used by the NVIDIA libraries",
+    "xserver-xorg-video-nvidia": "NVIDIA binary Xorg driver",
+}
+"""Package name without branch → first line of its description."""
+
+_EXCLUSIVE = {name for name in _TITLES if not name.startswith(("nvidia-driver", "nvidia-headless"))}
+"""Only one branch of these can be installed at a time: each provides and conflicts with its own bare name."""
+
+_NEEDS: dict[str, tuple[str, ...]] = {
+    "nvidia-driver": (
+        "libnvidia-gl",
+        "nvidia-dkms",
+        "nvidia-kernel-common",
+        "nvidia-kernel-source",
+        "libnvidia-compute",
+        "libnvidia-extra",
+        "nvidia-compute-utils",
+        "libnvidia-decode",
+        "libnvidia-encode",
+        "nvidia-utils",
+        "xserver-xorg-video-nvidia",
+        "libnvidia-cfg1",
+        "libnvidia-fbc1",
+    ),
+    "nvidia-headless": ("nvidia-headless-no-dkms", "nvidia-dkms"),
+    "nvidia-headless-no-dkms": (
+        "libnvidia-cfg1",
+        "libnvidia-compute",
+        "nvidia-compute-utils",
+        "nvidia-kernel-common",
+        "nvidia-kernel-source",
+    ),
+    "nvidia-dkms": ("nvidia-kernel-common", "nvidia-kernel-source"),
+    "nvidia-utils": ("libnvidia-compute",),
+    "nvidia-compute-utils": ("libnvidia-compute",),
+    "libnvidia-decode": ("libnvidia-compute",),
+    "libnvidia-encode": ("libnvidia-decode",),
+    "libnvidia-gl": ("libnvidia-common",),
+}
+"""Package → packages of the same branch that it needs in exactly its own version."""
+
+
+def packages(driver: Driver, built: DriverFiles) -> list[Package]:
+    """Return all packages of one driver branch; transitional ones where `driver.becomes` names another branch."""
+    if driver.becomes:
+        return [_transitional(name, driver) for name in _TITLES]
+    found = [_real(name, driver, built) for name in _TITLES]
+    if driver.number >= _FIRST_BRANCH_WITH_FIRMWARE_PACKAGE:
+        found.append(_firmware(driver))
+    return found
+
+
+def _transitional(name: str, driver: Driver) -> Package:
+    target = f"{name}-{driver.becomes}"
+    return Package(
+        name=f"{name}-{driver.branch}",
+        version=driver.package_version,
+        description=f"Transitional package for {target}",
+        relations={"Depends": target},
+        section="restricted/oldlibs",
+    )
+
+
+def _real(name: str, driver: Driver, built: DriverFiles) -> Package:
+    exactly = f"(= {driver.package_version})"
+    depends = [f"{needed}-{driver.branch} {exactly}" for needed in _NEEDS.get(name, ())]
+    package = Package(
+        name=f"{name}-{driver.branch}",
+        version=driver.package_version,
+        description=_TITLES[name].replace("NVIDIA driver", _product(driver)),
+    )
+    fill = _CONTENTS.get(name)
+    if fill is not None:
+        package = fill(package, driver, built)
+    own = {**package.relations}
+    if name in _EXCLUSIVE:
+        own |= {"Provides": name, "Conflicts": name, "Replaces": name}
+    extra = own.pop("Depends", "")
+    own["Depends"] = ", ".join(filter(None, [extra, *depends, _firmware_dependency(name, driver)]))
+    return replace(package, relations=own)
+
+
+def _product(driver: Driver) -> str:
+    return "NVIDIA Server Driver" if driver.branch.endswith("-server") else "NVIDIA driver"
+
+
+def _firmware_dependency(name: str, driver: Driver) -> str:
+    if name != "nvidia-kernel-common" or driver.number < _FIRST_BRANCH_WITH_FIRMWARE_PACKAGE:
+        return ""
+    return f"nvidia-firmware-{driver.branch}-{driver.version}"
+
+
+def _firmware(driver: Driver) -> Package:
+    return Package(
+        name=f"nvidia-firmware-{driver.branch}-{driver.version}",
+        version=driver.package_version,
+        description="Firmware files used by the kernel module",
+        files=(Packed(f"/lib/firmware/nvidia/{driver.version}/gsp_ga10x.bin", b"stand-in\n"),),
+    )
+
+
+def _dkms(package: Package, driver: Driver, _built: DriverFiles) -> Package:
+    module = f"-m nvidia -v {driver.version}"
+    postinst = f"""#!/bin/sh
+set -e
+[ "$1" = configure ] || exit 0
+dkms add {module}
+for modules in /lib/modules/*; do
+  [ -e "$modules/build" ] || continue
+  dkms build {module} -k "${{modules##*/}}"
+  dkms install {module} -k "${{modules##*/}}"
+done
+"""
+    prerm = f'#!/bin/sh\nset -e\ncase "$1" in remove|upgrade|deconfigure) dkms remove {module} --all ;; esac\n'
+    return replace(package, relations={"Depends": "dkms"}, scripts={"postinst": postinst, "prerm": prerm})
+
+
+def _kernel_source(package: Package, driver: Driver, _built: DriverFiles) -> Package:
+    lines = ['PACKAGE_NAME="nvidia"', f'PACKAGE_VERSION="{driver.version}"', 'AUTOINSTALL="yes"']
+    for index, module in enumerate(_MODULES):
+        lines += [f'BUILT_MODULE_NAME[{index}]="{module}"', f'DEST_MODULE_LOCATION[{index}]="/kernel/drivers/char"']
+    folder = f"/usr/src/nvidia-{driver.version}"
+    return replace(package, files=(Packed(f"{folder}/dkms.conf", ("\n".join(lines) + "\n").encode()),))
+
+
+def _kernel_common(package: Package, driver: Driver, _built: DriverFiles) -> Package:
+    blacklist = b"# This file was installed by nvidia-kernel-common\nblacklist nouveau\nalias nouveau off\n"
+    return replace(package, files=(Packed(f"/lib/modprobe.d/nvidia-kernel-common-{driver.branch}.conf", blacklist),))
+
+
+def _compute(package: Package, driver: Driver, built: DriverFiles) -> Package:
+    if driver.version not in built.libraries:
+        raise KeyError(f"no libraries were compiled for driver {driver.version}")
+    files = []
+    for name, content in built.libraries[driver.version].items():
+        files.append(Packed(f"{_LIBRARY_FOLDER}/{name}", content))
+        stem, _, number = name.partition(".so.")
+        if number == driver.version:
+            files.append(Packed(f"{_LIBRARY_FOLDER}/{stem}.so.1", link=name))
+    relations = {"Depends": "libc6"}
+    return replace(package, files=files, relations=relations, scripts={"triggers": "activate-noawait ldconfig\n"})
+
+
+def _utils(package: Package, _driver: Driver, built: DriverFiles) -> Package:
+    files = [Packed(f"/usr/bin/{name}", content, 0o755) for name, content in built.programs.items()]
+    return replace(package, files=files, relations={"Depends": "python3"})
+
+
+def _compute_utils(package: Package, _driver: Driver, _built: DriverFiles) -> Package:
+    unit = b"""[Unit]
+Description=NVIDIA Persistence Daemon
+StopWhenUnneeded=true
+ConditionPathExists=/proc/driver/nvidia/version
+
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=/usr/bin/nvidia-smi -pm 1
+ExecStop=/usr/bin/nvidia-smi -pm 0
+"""
+    daemon = b"#!/bin/sh\nexec /usr/bin/nvidia-smi -pm 1 >/dev/null\n"
+    return replace(
+        package,
+        files=(
+            Packed("/lib/systemd/system/nvidia-persistenced.service", unit),
+            Packed("/usr/bin/nvidia-persistenced", daemon, 0o755),
+        ),
+    )
+
+
+_CONTENTS: dict[str, Callable[[Package, Driver, DriverFiles], Package]] = {
+    "nvidia-dkms": _dkms,
+    "nvidia-kernel-source": _kernel_source,
+    "nvidia-kernel-common": _kernel_common,
+    "nvidia-compute-utils": _compute_utils,
+    "nvidia-utils": _utils,
+    "libnvidia-compute": _compute,
+}
+"""Packages that hold more than their dependencies → what fills them."""
