@@ -24,12 +24,14 @@ from rigctl.report.summary import (
     headline,
     rigs_worst_first,
     simulated,
+    some,
     tally,
     untested,
     verdicts,
     warnings_apart,
 )
 from rigctl.report.text import duration, moment, plain, seconds_between, word
+from rigctl.store.lines import collector_paused
 
 if TYPE_CHECKING:
     from rigctl.model.verdict import Record
@@ -43,10 +45,11 @@ def render(run_dir: RunDir, record: Record) -> str:
         UsageError: a file of the run is damaged.
     """
     asked = {rig.name: rig for rig in run_dir.read_info().rigs}
-    rigs = [
-        rig_view(number, rig, run_dir.readings(rig.name), asked.get(rig.name))
-        for number, rig in enumerate(rigs_worst_first(record), start=1)
-    ]
+    with collector_paused():
+        rigs = [
+            rig_view(number, rig, run_dir.readings(rig.name), asked.get(rig.name))
+            for number, rig in enumerate(rigs_worst_first(record), start=1)
+        ]
     plotly, script = _script_text(get_plotlyjs()), _script_text(_template("page.js"))
     return (
         _environment()
@@ -94,6 +97,7 @@ def _environment() -> Environment:
         finalize=_harmless,
     )
     environment.filters["word"] = word
+    environment.filters["some"] = some
     environment.filters["follows"] = _follows
     environment.globals["Verdict"] = Verdict
     return environment

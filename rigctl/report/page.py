@@ -108,7 +108,7 @@ def rig_view(number: int, rig: RigRecord, readings: Readings, asked: RunRig | No
             CardView(name, _worst_of(rig, name), sparkline(line, uuid, limit_c), _card_figures(rig, line, uuid, name))
             for uuid, _, name in cards(readings)
         ),
-        facts=tuple(_fact(rig, label, checks) for label, checks in FACTS),
+        facts=() if readings.unreached else tuple(_fact(rig, label, checks) for label, checks in FACTS),
         unreached=plain(readings.unreached or ""),
         drawing=charts(readings, line, limits),
         drawn_as=drawn_as(line),

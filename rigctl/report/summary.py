@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 BAD = (Verdict.FAIL, Verdict.ERROR)
 UNTESTED = (Verdict.ERROR, Verdict.BLIND, Verdict.SKIP)
+SHOWN = 3
+"""How many names of a list are shown before `and N more`."""
 
 
 @dataclass(frozen=True)
@@ -50,11 +52,11 @@ class Follow:
 
 @dataclass(frozen=True)
 class Untested:
-    """One thing that a run does not vouch for, on all rigs where it is so."""
+    """What a run does not vouch for, for one reason."""
 
     verdict: Verdict
-    check: str
     reason: str
+    checks: tuple[str, ...]
     where: tuple[str, ...]
 
 
@@ -133,14 +135,17 @@ def of_verdict(record: Record, kind: Verdict) -> list[tuple[RigRecord, CheckVerd
 
 
 def untested(record: Record) -> list[Untested]:
-    """Return what was not tested and why, errors first, equal reasons together."""
+    """Return what was not tested and why, errors first: one check on many rigs together, many checks of one rig too."""
     places: defaultdict[tuple[Verdict, str, str], list[str]] = defaultdict(list)
     for rig in record.rigs:
         for v in verdicts(rig):
             if v.verdict in UNTESTED:
-                places[v.verdict, v.check, plain(v.reason)].append(Cause(rig.name, v).where)
-    found = [Untested(verdict, check, reason, tuple(where)) for (verdict, check, reason), where in places.items()]
-    return sorted(found, key=lambda u: (UNTESTED.index(u.verdict), u.check))
+                places[v.verdict, plain(v.reason), plain(v.check)].append(Cause(rig.name, v).where)
+    checks: defaultdict[tuple[Verdict, str, tuple[str, ...]], list[str]] = defaultdict(list)
+    for (verdict, reason, check), where in places.items():
+        checks[verdict, reason, tuple(where)].append(check)
+    found = [Untested(verdict, reason, tuple(names), where) for (verdict, reason, where), names in checks.items()]
+    return sorted(found, key=lambda u: (UNTESTED.index(u.verdict), u.checks))
 
 
 def tally(record: Record) -> Counter[str]:
@@ -167,6 +172,12 @@ def headline(record: Record) -> str:
     warned = len(of_verdict(record, Verdict.WARN))
     passed = "The rig passed" if total == 1 else f"All {total} rigs passed"
     return f"{passed}, with {several(warned, 'warning')}" if warned else passed
+
+
+def some(names: tuple[str, ...]) -> str:
+    """Return the first few names, and how many more there are."""
+    more = len(names) - SHOWN
+    return ", ".join(names) if more <= 1 else f"{', '.join(names[:SHOWN])} and {more} more"
 
 
 def simulated(record: Record) -> list[str]:

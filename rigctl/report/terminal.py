@@ -17,6 +17,7 @@ from rigctl.report.summary import (
     rig_verdict,
     rigs_worst_first,
     simulated,
+    some,
     tally,
     warnings_apart,
 )
@@ -39,8 +40,6 @@ STYLE = {
     Verdict.SKIP: "dim",
 }
 _INDENT = 6
-_SHOWN = 3
-"""Checks named of those that follow from a cause with one reason."""
 
 
 def print_record(console: Console, record: Record, *, path: Path | None = None) -> None:
@@ -94,11 +93,9 @@ class _Printer:
         if cause.follows:
             self.line((f"from this follows ({len(cause.follows)}):", "dim"), indent=_INDENT)
         for follow in follows_together(cause):
-            many = len(follow.checks)
-            checks = ", ".join(follow.checks[:_SHOWN]) + (f" and {many - _SHOWN} more" if many > _SHOWN else "")
             self.line(
                 (f"{word(follow.verdict):<{_INDENT}}", STYLE[follow.verdict]),
-                (f"{checks}: ", "dim"),
+                (f"{some(follow.checks)}: ", "dim"),
                 (follow.reason, ""),
                 indent=_INDENT + 2,
             )

@@ -354,8 +354,8 @@ def _write_rig(run: RunDir, machine: Machine) -> RigRecord:
     run.write_json_atomic(f"{rig}/facts.json", Facts.model_validate(facts(rig)))
     if machine.faulty:
         line = {
-            "t_wall_s": START.timestamp() + 97.4,
-            "message": "NVRM: Xid (PCI:0000:02:00): 43, pid=2211, Ch 00000008",
+            "t_wall_s": START.timestamp() + 146.4,
+            "message": "NVRM: Xid (PCI:0000:02:00): 45, pid=2211, Ch 00000008",
         }
         run.append_raw(rig, "kernel.jsonl", _jsonl([line]))
     cuts = () if machine.faulty else ("no SSH for 20 s from 23:01:40 UTC, no sample lost",)
