@@ -13,7 +13,7 @@ from rigctl.errors import UsageError
 from rigctl.inventory import load_fleet
 from rigctl.measure.progress import Progress
 from rigctl.provision import ProvisionOptions, provision
-from rigctl.sim.faults import CATALOGUE
+from rigctl.sim.faults import CATALOGUE, apply_fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,13 +66,13 @@ def run_demo(options: DemoOptions, show: Show) -> RunOutcome:
         raise UsageError(f"there is no fault {options.fault!r}", f"rigctl sim faults lists: {', '.join(CATALOGUE)}")
     with _taken_down(options, show):
         with show.stage(f"Bring up {options.count} simulated rigs"):
-            state = sim.up(sim.UpOptions(state=options.state, count=options.count))
+            state = sim.up(sim.UpOptions(count=options.count, directory=options.state), say=show.say)
         rigs = load_fleet(state.inventory)
         with show.stage("Provision: driver, CUDA, PyTorch, gpu-burn, stress-ng, over SSH"):
             provision(ProvisionOptions(inventory=state.inventory, runs=options.runs))
         if options.fault is not None:
             with show.stage(f"Break {rigs[-1].name}: {options.fault}"):
-                sim.apply_fault(state, rigs[-1].name, options.fault)
+                apply_fault(state, rigs[-1].name, options.fault)
         with show.stage("Accept: burn under guard, training, verdicts, report"):
             return _accept(rigs, options, show)
 

@@ -82,7 +82,7 @@ class ConsoleShow:
 
     def say(self, text: str) -> None:
         """Print one line."""
-        console.print(text, soft_wrap=True)
+        console.print(f"  {text}", markup=False, soft_wrap=True)
 
     @contextlib.contextmanager
     def watch(self, progress: Progress) -> Iterator[None]:

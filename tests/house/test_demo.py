@@ -34,7 +34,7 @@ def world(monkeypatch, tmp_path):
     done = []
     state = SimpleNamespace(inventory=tmp_path / "inventory")
     rigs = (SimpleNamespace(name="rig1"), SimpleNamespace(name="rig2"))
-    monkeypatch.setattr(demo.sim, "up", lambda _options: done.append("up") or state)
+    monkeypatch.setattr(demo.sim, "up", lambda _options, say: done.append("up") or state)
     monkeypatch.setattr(demo.sim, "down", lambda *_a, **_k: done.append("down"))
     monkeypatch.setattr(demo, "apply_fault", lambda _state, rig, name: done.append(f"{name} on {rig}"))
     monkeypatch.setattr(demo, "load_fleet", lambda _inventory: rigs)
