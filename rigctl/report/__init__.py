@@ -1,1 +1,1 @@
-"""What people read: terminal, HTML, JSON, JUnit."""
+"""Reports of a run: for the terminal, as one page, for machines."""

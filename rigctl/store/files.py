@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
-_FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST)
+_FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST, errno.ENOENT, errno.EISDIR)
 
 
 @contextmanager
@@ -22,7 +22,7 @@ def writing(path: Path) -> Iterator[None]:
     """Say in rigctl's words why `path` could not be written.
 
     Raises:
-        UsageError: the place cannot be written at all (rights, read-only, a file in the way).
+        UsageError: the place cannot be written at all (absent, rights, read-only, a file in the way).
         RigctlError: the disk is full or broken; what was fsynced before is still there.
     """
     try:
@@ -36,7 +36,7 @@ def writing(path: Path) -> Iterator[None]:
             ) from reason
         if reason.errno in _FORBIDDEN:
             raise UsageError(
-                f"{path} cannot be written: {what}", "choose a folder that you may write with --runs DIR"
+                f"{path} cannot be written: {what}", "name a place that exists and that you may write"
             ) from reason
         raise RigctlError(f"writing {path} failed: {what}", "check that disk; kernel messages tell more") from reason
 

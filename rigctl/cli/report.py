@@ -1,0 +1,42 @@
+"""`rigctl report`: a judged run as a page, or as data."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rigctl.cli.common import DEFAULT_RUNS, RunsOpt
+from rigctl.report.write import OWN_FILE, Format, render, write
+from rigctl.store import RunDir
+
+_STDOUT = Path("-")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to `app`."""
+    app.command(
+        epilog="Example: rigctl report latest · rigctl report 2026-11-30T2300Z-7f3a --format md --output night.md"
+    )(report)
+
+
+def report(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="A run's id, its directory, or `latest`.")],
+    form: Annotated[
+        Format,
+        typer.Option("--format", help="html and junit go into the run directory, json, csv and md to stdout."),
+    ] = Format.HTML,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="PATH", help="Write there instead; - is stdout.")
+    ] = None,
+    runs: RunsOpt = DEFAULT_RUNS,
+) -> None:
+    """Make a report of a run from its directory; prints the path of the file it wrote."""
+    run_dir = RunDir.open(runs, run, kind="accept")
+    record = run_dir.read_record()
+    if output == _STDOUT or (output is None and form not in OWN_FILE):
+        sys.stdout.write(render(run_dir, record, form))
+        return
+    sys.stdout.write(f"{write(run_dir, record, form, output)}\n")
