@@ -90,10 +90,12 @@ static void split_bus_id(int index, nvmlPciInfo_t *pci) {
              pci->device & 0xff);
 }
 
+/* The driver remembers where a lost card was. */
 EXPORT nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t *pci) {
     int index;
     nvmlReturn_t result = enter_card(device, &index);
-    if (result != NVML_SUCCESS) return result;
+    int remembered = result == NVML_ERROR_GPU_IS_LOST && card_text(index, "pci_bus_id") != NULL;
+    if (result != NVML_SUCCESS && !remembered) return result;
     memset(pci, 0, sizeof *pci);
     split_bus_id(index, pci);
     pci->pciDeviceId = (unsigned int)card_number(index, "pci_device_id", 0);
