@@ -24,7 +24,7 @@ from .plan import FINISH_S, FIRST_SAMPLE_S, Plan, Step, parse_plan
 from .sampler import Sampler, Source
 from .sensors import Sensors
 from .spool import EVENTS, KERNEL, TELEMETRY, Spool
-from .steps import AFTER, UNKILLABLE_S, RunningLoad, Steps
+from .steps import AFTER, BEFORE, UNKILLABLE_S, RunningLoad, Steps
 from .wall import WallMeter
 
 if TYPE_CHECKING:
@@ -105,6 +105,7 @@ class Guard:
         """Carry the plan out; exit status 0, or 1 when the readings could not all be written."""
         self.asked.install()
         self.spool.start()
+        self.sampler.step = BEFORE
         self.sampler.start()
         self.kernel.start()
         self.notifier.ready(f"run {self.plan.run_id}")
@@ -137,7 +138,6 @@ class Guard:
 
     def _wait_for_cards(self) -> None:
         """Before anything is put to work, every expected card must have been read once."""
-        self.sampler.step = self.plan.steps[0].name if self.plan.steps else AFTER
         deadline = time.monotonic() + FIRST_SAMPLE_S
         while time.monotonic() < deadline and not self.asked.signalled and self.spool.error is None:
             if all_seen(self.limits, self.situation()):

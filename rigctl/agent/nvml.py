@@ -171,12 +171,13 @@ def _links_active(asker: Asker) -> tuple[bool, ...]:
     states: list[bool] = []
     for link in range(MAX_LINKS):
         try:
-            state = asker.ask("links", pynvml.nvmlDeviceGetNvLinkState, link)
-        except pynvml.NVMLError as error:
-            if getattr(error, "value", None) == pynvml.NVML_ERROR_INVALID_ARGUMENT:
-                break  # past the last link
-            raise
-        if state is None:
+            state = pynvml.nvmlDeviceGetNvLinkState(asker.handle, link)
+        except NVML_ERRORS as error:
+            past_the_last = getattr(error, "value", None) == pynvml.NVML_ERROR_INVALID_ARGUMENT
+            if is_fault(error) and not past_the_last:
+                raise
+            if link == 0:
+                asker.missing["links"] = words_of(error)
             break
         states.append(state == pynvml.NVML_FEATURE_ENABLED)
     return tuple(states)

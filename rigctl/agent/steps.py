@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from .decide import Stop
     from .plan import Step
 
-AFTER = "after"
-"""The step of samples that are taken when nothing runs any more."""
+BEFORE, AFTER = "before", "after"
+"""The steps of samples that are taken when nothing runs yet, and when nothing runs any more."""
 UNKILLABLE_S = 5.0
 """A load that is there so long after SIGKILL is stuck in the kernel, seconds."""
 
