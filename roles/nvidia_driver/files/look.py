@@ -191,7 +191,6 @@ def look_at_offers(wishes: dict[str, Any]) -> dict[str, Any]:
         "target_driver": driver_version(target) if target else "",
         "source_configured": source in configured,
         "preferences": pins,
-        "install": transaction["install"],
         "to_install": bool(target and transaction["install"]),
         "packages": [name for name, _ in transaction["install"] if branch_of(name) == branch],
     }
@@ -247,6 +246,12 @@ def strangers(installs: list[list[str]], branch: str, target: str) -> list[str]:
         for name, version in installs
         if branch_of(name) and (branch_of(name) != branch or driver_version(version) != driver_version(target))
     ]
+
+
+def read_cards(text: str) -> list[dict[str, str]]:
+    """Each line of `nvidia-smi --query-gpu`; lines of another shape are no cards."""
+    lines = [line.split(", ") for line in text.splitlines()]
+    return [dict(zip(CARD_FIELDS, line, strict=True)) for line in lines if len(line) == len(CARD_FIELDS)]
 
 
 def look_at_rig() -> dict[str, Any]:

@@ -1,0 +1,170 @@
+"""One provisioning: `playbooks/site.yml` over a fleet, its log and its outcome in a run directory."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import ansible_runner
+
+from rigctl import assets
+from rigctl.errors import ChangeIncomplete
+from rigctl.inventory import load_fleet
+from rigctl.model.run import RunRig
+from rigctl.provision.outcome import ProvisionOutcome
+from rigctl.provision.progress import ProvisionProgress
+from rigctl.provision.settings import ansible_environment
+from rigctl.provision.tasks import count_tasks
+from rigctl.store import RunDir
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rigctl.model.rig import Rig
+
+DEFAULT_INVENTORY = Path("inventory")
+LOG = "ansible.log"
+_ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+
+
+@dataclass(frozen=True)
+class ProvisionOptions:
+    """What a provisioning was asked to do."""
+
+    inventory: Path | None
+    runs: Path
+    rigs: str = "all"
+    """Ansible host pattern."""
+    check: bool = False
+    """Say what would change, change nothing."""
+    tags: tuple[str, ...] = ()
+    """Only these roles."""
+
+    @property
+    def inventory_path(self) -> Path:
+        """The inventory, absolute: Ansible is started elsewhere."""
+        return (self.inventory or DEFAULT_INVENTORY).absolute()
+
+
+def provision(options: ProvisionOptions) -> ProvisionOutcome:
+    """Provision a fleet to its end.
+
+    Raises:
+        UsageError: no such inventory, rig or tag.
+        ChangeIncomplete: some rig is not as asked; the message names the first, with its failed task.
+    """
+    outcome = attempt(options)
+    if outcome.incomplete:
+        first, *others = outcome.incomplete
+        more = f" (and {len(others)} more)" if others else ""
+        where = f" at {first.role} · {first.task}" if first.task else ""
+        raise ChangeIncomplete(f"{first.name} {first.state}{where}: {first.message}{more}", first.hint)
+    return outcome
+
+
+def attempt(
+    options: ProvisionOptions, watch: Callable[[ProvisionProgress], None] = lambda _progress: None
+) -> ProvisionOutcome:
+    """Provision a fleet and return what became of it; `watch` is given the progress before Ansible starts.
+
+    Raises:
+        UsageError: no such inventory, rig or tag.
+        ChangeIncomplete: Ansible itself did not run.
+    """
+    fleet = load_fleet(options.inventory, options.rigs)
+    environment = ansible_environment(options.inventory_path)
+    playbook = assets.playbooks_dir() / "site.yml"
+    total = count_tasks(playbook, assets.roles_dir(), options.tags)
+    progress = ProvisionProgress([rig.name for rig in fleet], total)
+    run = RunDir.create(options.runs, "provision", rigs=_run_rigs(fleet), asked=_asked(options))
+    watch(progress)
+    run.journal("provision_started", rigs=[rig.name for rig in fleet], check=options.check)
+    ended = _Ansible(options, playbook, environment, fleet).run(_event_handler(run, progress))
+    outcome = ProvisionOutcome(
+        run_id=run.run_id,
+        path=str(run.path),
+        check=options.check,
+        seconds=round(progress.elapsed_s, 1),
+        rigs=progress.rig_outcomes(),
+    )
+    run.write_json_atomic("provision.json", outcome)
+    run.journal("provision_finished", states={rig.name: rig.state for rig in outcome.rigs}, ansible=ended)
+    if all(rig.state == "not_run" for rig in outcome.rigs):
+        raise ChangeIncomplete(f"Ansible did not run: {_last_words(run)}", f"see {run.path / LOG}")
+    return outcome
+
+
+def _run_rigs(fleet: tuple[Rig, ...]) -> list[RunRig]:
+    return [RunRig(name=rig.name, spec=rig.spec) for rig in fleet]
+
+
+def _asked(options: ProvisionOptions) -> dict[str, Any]:
+    return {
+        "rigs": options.rigs,
+        "inventory": str(options.inventory_path),
+        "check": options.check,
+        "tags": list(options.tags),
+    }
+
+
+def _event_handler(run: RunDir, progress: ProvisionProgress) -> Callable[[dict[str, Any]], bool]:
+    def take(event: dict[str, Any]) -> bool:
+        text = _ANSI.sub("", event.get("stdout", ""))
+        if text:
+            run.append_run_file(LOG, (text.rstrip("\r\n") + "\n").encode())
+        progress.take(event)
+        return False  # ansible-runner keeps no copy of the event
+
+    return take
+
+
+def _last_words(run: RunDir) -> str:
+    log = run.path / LOG
+    lines = log.read_text(encoding="utf-8").strip().splitlines() if log.is_file() else []
+    return " | ".join(line.strip() for line in lines[-5:]) or "it said nothing"
+
+
+class _Ansible:
+    """One run of ansible-playbook through ansible-runner, which can be interrupted."""
+
+    def __init__(
+        self, options: ProvisionOptions, playbook: Path, environment: dict[str, str], fleet: tuple[Rig, ...]
+    ) -> None:
+        self._options = options
+        self._playbook = playbook
+        self._environment = environment
+        self._limit = ",".join(rig.name for rig in fleet)
+        self._cancelled = threading.Event()
+
+    def run(self, handler: Callable[[dict[str, Any]], bool]) -> str:
+        """Run to the end and return ansible-runner's word for it; after Ctrl-C Ansible is ended first."""
+        with tempfile.TemporaryDirectory(prefix="rigctl-provision-") as folder:
+            thread, runner = ansible_runner.run_async(
+                private_data_dir=folder,
+                playbook=str(self._playbook),
+                inventory=str(self._options.inventory_path),
+                limit=self._limit,
+                envvars=self._environment,
+                cmdline=self._command_line(),
+                event_handler=handler,
+                cancel_callback=self._cancelled.is_set,
+                quiet=True,
+                suppress_env_files=True,
+            )
+            try:
+                thread.join()
+            except KeyboardInterrupt:
+                self._cancelled.set()
+                thread.join()
+                raise
+        return str(runner.status)
+
+    def _command_line(self) -> str:
+        words = ["--check"] if self._options.check else []
+        if self._options.tags:
+            words += ["--tags", ",".join(self._options.tags)]
+        return " ".join(words)

@@ -1,0 +1,81 @@
+"""Write docs/roles.md from the roles themselves: `python tests/roles/roles_page.py`."""
+
+import json
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).parents[2]
+ROLES = ROOT / "roles"
+PAGE = ROOT / "docs" / "roles.md"
+ORDER = ("base", "nvidia_driver", "cuda", "pytorch", "gpu_burn", "cpu_burn")
+"""As `playbooks/site.yml` calls them."""
+
+INTRODUCTION = """\
+# Roles
+
+This page is written by `python tests/roles/roles_page.py` from the roles themselves.
+
+`playbooks/site.yml` calls six roles in this order; `rigctl provision` drives it, and so does plain Ansible:
+
+```
+rigctl provision rig1 -i inventory
+ANSIBLE_ROLES_PATH=roles ansible-playbook -i inventory playbooks/site.yml --limit rig1
+```
+
+All roles work alike. `preflight.yml` checks the variables and says for each what to set instead. What costs time (the
+package sources, the cards, the build that is there) is looked at once, by a script that runs on the rig and changes
+nothing; the tasks behind it do only what is missing, so that a second run changes nothing. `--check` says what would
+change. Only modules of `ansible.builtin` are used. Each role's README says first what the role overwrites.
+
+## How the driver is chosen
+
+`nvidia_driver` asks the rig's package sources what `nvidia-driver-BRANCH` really is there. A version is taken only
+where its description is not that of a transitional package, its own number belongs to the branch (behind `+really.`
+where that is written), and it comes from `nvidia_driver_source`. Then apt's preferences allow driver packages from that
+source and in that version only, and the transaction is simulated under them; where it would install a package of
+another branch or remove something foreign, the role refuses. All of this happens before anything is changed:
+
+```
+ubuntu has nvidia-driver-515 only as a transitional package: it would have become 535. The source cuda_repo has the
+real one: nvidia-driver-515 515.105.01 (515.105.01-0ubuntu1). Nothing was installed. Choose: set
+nvidia_driver_source: cuda_repo or nvidia_driver_branch: "535".
+```
+
+A rig that already has the branch keeps its version until `nvidia_driver_version` asks for another one. After
+installing, the loaded driver, the library and the asked version are compared; the rig is restarted where the loaded one
+is not the installed one. `nvidia_driver_reboot: ask` stops that rig with a message instead, `never` goes on.
+
+## How PyTorch is chosen
+
+From three tables in `roles/pytorch/files/`, each row with its source: builds and the least driver they need, Python
+versions, and the highest CUDA of each driver branch. Builds for the branch's own CUDA come before those that run only
+by minor-version compatibility (the driver then cannot compile PTX); among them the newest version wins. So driver 515
+with Python 3.10 gets 2.0.1+cu117. `pytorch_version` and `pytorch_build` choose by hand; `cpu` needs no driver, and
+`distribution` takes `python3-torch` of the distribution.
+
+## Variables
+"""
+
+
+def load(role: str, path: str) -> dict:
+    return yaml.safe_load((ROLES / role / path).read_text(encoding="utf-8"))
+
+
+def render() -> str:
+    parts = [INTRODUCTION]
+    for role in ORDER:
+        spec = load(role, "meta/argument_specs.yml")["argument_specs"]["main"]
+        defaults = load(role, "defaults/main.yml")
+        parts.append(f"### {role}\n\n{spec['short_description']}\n\n| variable | default | what |\n|---|---|---|")
+        for name, option in spec["options"].items():
+            what = " ".join(option["description"].split())
+            if "choices" in option:
+                what += f" One of {', '.join(f'`{choice}`' for choice in option['choices'])}."
+            parts.append(f"| `{name}` | `{json.dumps(defaults[name], ensure_ascii=False)}` | {what} |")
+        parts.append("")
+    return "\n".join(parts).rstrip("\n") + "\n"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(render(), encoding="utf-8")

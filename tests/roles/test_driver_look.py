@@ -1,0 +1,216 @@
+"""What `nvidia_driver` reads out of apt, dpkg and nvidia-smi, and what it refuses."""
+
+import importlib.util
+import json
+
+import pytest
+
+from .roles_page import ROLES
+
+spec = importlib.util.spec_from_file_location("driver_look", ROLES / "nvidia_driver" / "files" / "look.py")
+look = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(look)
+
+SOURCES = """\
+Package files:
+ 100 /var/lib/dpkg/status
+     release a=now
+ 500 file:/srv/cuda  Packages
+     release o=NVIDIA,l=NVIDIA CUDA,c=
+ 500 http://archive.example/ubuntu jammy-updates/restricted amd64 Packages
+     release v=22.04,o=Ubuntu,a=jammy-updates,n=jammy,l=Ubuntu,c=restricted,b=amd64
+     origin archive.example
+ 500 http://own.example/apt ./ Packages
+     release l=My drivers,c=
+Pinned packages:
+"""
+BOTH = """\
+nvidia-driver-515:
+  Installed: (none)
+  Candidate: 525.147.05-0ubuntu2.22.04.1
+  Version table:
+     525.147.05-0ubuntu2.22.04.1 500
+        500 http://archive.example/ubuntu jammy-updates/restricted amd64 Packages
+     515.105.01-0ubuntu1 500
+        500 file:/srv/cuda  Packages
+"""
+INSTALLED = """\
+nvidia-driver-515:
+  Installed: 515.65.01-0ubuntu0.22.04.1
+  Candidate: 525.147.05-0ubuntu2.22.04.1
+  Version table:
+     525.147.05-0ubuntu2.22.04.1 500
+        500 http://archive.example/ubuntu jammy-updates/restricted amd64 Packages
+ *** 515.65.01-0ubuntu0.22.04.1 100
+        100 /var/lib/dpkg/status
+"""
+SHOW = """\
+Package: nvidia-driver-515
+Version: 525.147.05-0ubuntu2.22.04.1
+Depends: nvidia-driver-535
+Description-en: Transitional package for nvidia-driver-535
+ Further lines.
+
+Package: nvidia-driver-515
+Version: 515.105.01-0ubuntu1
+Description: NVIDIA driver metapackage
+"""
+BECOMES = """\
+Inst nvidia-utils-535 (535.129.03-0ubuntu0.22.04.1 Ubuntu:22.04/jammy-updates [amd64])
+Inst nvidia-driver-535 [515.65.01-0ubuntu0.22.04.1] (535.129.03-0ubuntu0.22.04.1 Ubuntu:22.04/jammy-updates [amd64])
+Inst nvidia-driver-515 (525.147.05-0ubuntu2.22.04.1 Ubuntu:22.04/jammy-updates [amd64])
+Remv gdm3 [42.0-1ubuntu7]
+Conf nvidia-driver-515 (525.147.05-0ubuntu2.22.04.1 Ubuntu:22.04/jammy-updates [amd64])
+"""
+ALL_REAL = """\
+Inst nvidia-driver-515 (515.105.01-0ubuntu1 NVIDIA CUDA [amd64])
+"""
+WISHES = {"branch": "515", "version": "", "source": "ubuntu", "flavour": "desktop"}
+
+
+@pytest.fixture
+def apt(monkeypatch):
+    """An apt that gives recorded answers."""
+    answers = {"table": BOTH, "simulation": (0, BECOMES), "show": SHOW}
+
+    def run(*argv, timeout_s=60):
+        if argv[:2] == ("apt-cache", "policy"):
+            return 0, answers["table"] if len(argv) > 2 else SOURCES
+        return (0, answers["show"]) if argv[:2] == ("apt-cache", "show") else answers["simulation"]
+
+    monkeypatch.setattr(look, "run", run)
+    return answers
+
+
+@pytest.mark.parametrize(
+    ("package", "driver"),
+    [
+        ("515.105.01-0ubuntu0.22.04.1", "515.105.01"),
+        ("515.76+really.515.65.01-0ubuntu0.22.04.1", "515.65.01"),
+        ("1:535.54.03-0ubuntu1", "535.54.03"),
+        ("510.108.03~rc1-1", "510.108.03"),
+    ],
+)
+def test_driver_version(package, driver):
+    assert look.driver_version(package) == driver
+
+
+@pytest.mark.parametrize(
+    ("package", "branch"),
+    [
+        ("nvidia-driver-515", "515"),
+        ("nvidia-driver-515-server", "515"),
+        ("libnvidia-compute-535", "535"),
+        ("nvidia-compute-utils-580", "580"),
+        ("xserver-xorg-video-nvidia-515", "515"),
+        ("nvidia-firmware-535-535.129.03", "535"),
+        ("nvidia-headless-no-dkms-470", "470"),
+        ("nvidia-settings", ""),
+        ("dkms", ""),
+    ],
+)
+def test_branch_of(package, branch):
+    assert look.branch_of(package) == branch
+
+
+def test_sources_are_named_as_operators_ask_for_them():
+    words = [look.source_word(release) for release in look.read_sources(SOURCES).values()]
+    assert words == ["", "cuda_repo", "ubuntu", "release l=My drivers"]
+
+
+def test_transitional_only_is_refused_with_what_it_would_become_and_who_has_the_real_one(apt):
+    found = look.look_at_offers(WISHES)
+    assert found["target"] == ""
+    assert not found["to_install"]
+    assert "only as a transitional package: it would have become 535" in found["refusal"]
+    assert "The source cuda_repo has the real one: nvidia-driver-515 515.105.01" in found["refusal"]
+    assert 'set nvidia_driver_source: cuda_repo or nvidia_driver_branch: "535"' in found["refusal"]
+
+
+def test_the_real_one_of_the_asked_source_is_taken(apt):
+    apt["simulation"] = 0, ALL_REAL
+    found = look.look_at_offers({**WISHES, "source": "cuda_repo"})
+    assert found["target"] == "515.105.01-0ubuntu1"
+    assert (found["target_driver"], found["to_install"], found["refusal"]) == ("515.105.01", True, "")
+
+
+def test_an_exact_version_that_nobody_has_is_refused(apt):
+    found = look.look_at_offers({**WISHES, "source": "cuda_repo", "version": "515.48.07"})
+    assert found["target"] == ""
+    assert "does not have nvidia-driver-515 515.48.07" in found["refusal"] or "transitional" in found["refusal"]
+
+
+def test_a_rig_keeps_the_real_version_it_has(apt):
+    apt.update(table=INSTALLED, simulation=(0, ""))
+    found = look.look_at_offers(WISHES)
+    assert (found["target_driver"], found["to_install"], found["refusal"]) == ("515.65.01", False, "")
+
+
+def test_a_transaction_of_another_branch_is_refused(apt):
+    apt["simulation"] = 0, ALL_REAL + "Inst libnvidia-compute-535 (535.54.03-0ubuntu1 NVIDIA CUDA [amd64])\n"
+    assert (
+        "would also install libnvidia-compute-535 535.54.03"
+        in look.look_at_offers({**WISHES, "source": "cuda_repo"})["refusal"]
+    )
+
+
+def test_a_transaction_that_removes_something_foreign_is_refused(apt):
+    apt["simulation"] = 0, ALL_REAL + "Remv gdm3 [42.0]\nRemv nvidia-driver-510 [510.108.03-0ubuntu1]\n"
+    assert "would remove gdm3." in look.look_at_offers({**WISHES, "source": "cuda_repo"})["refusal"]
+
+
+def test_a_transaction_that_apt_cannot_do_is_refused_with_apt_s_words(apt):
+    apt["simulation"] = 100, "E: Unable to correct problems, you have held broken packages."
+    assert "you have held broken packages" in look.look_at_offers({**WISHES, "source": "cuda_repo"})["refusal"]
+
+
+def test_nobody_has_the_branch(apt):
+    apt.update(table="", show="", simulation=(100, "E: Unable to locate package nvidia-driver-999"))
+    assert (
+        "no configured package source has nvidia-driver-999"
+        in look.look_at_offers({**WISHES, "branch": "999"})["refusal"]
+    )
+
+
+def test_preferences_allow_one_source_and_one_version():
+    records = look.preferences("cuda_repo", "515", "515.105.01-0ubuntu1").split("\n\n")
+    assert [record.splitlines()[1:] for record in records] == [
+        ["Pin: version 515.105.01-0ubuntu1", "Pin-Priority: 1001"],
+        ["Pin: release l=NVIDIA CUDA", "Pin-Priority: 900"],
+        ["Pin: release *", "Pin-Priority: -1"],
+    ]
+
+
+def card(**changes):
+    usual = ("0", "GPU-0000-a91f", "450.00", "100.00", "480.00", "Enabled")
+    return {**dict(zip(look.CARD_FIELDS, usual, strict=True)), **changes}
+
+
+def test_a_power_limit_outside_the_card_s_range_is_refused_by_that_card():
+    cards = [card(), card(index="1", **{"power.max_limit": "450.00"})]
+    assert look.refused_limits(cards, 480) == ["card 1 (…a91f, 100.00 to 450.00 W)"]
+    assert look.refused_limits(cards, None) == []
+    assert look.refused_limits([card(**{"power.max_limit": "[N/A]"})], 300) != []
+
+
+@pytest.mark.parametrize(
+    ("limit", "persistence", "differs"),
+    [(450, True, False), (480, True, True), (None, True, False), (450, False, True)],
+)
+def test_cards_differ(limit, persistence, differs):
+    assert look.cards_differ([card()], limit, persistence) is differs
+
+
+def test_lines_of_another_shape_are_no_cards():
+    assert look.read_cards("0, GPU-1, 450.00, 100.00, 480.00, Enabled\nUnable to determine the device handle") == [
+        {**card(), "uuid": "GPU-1"}
+    ]
+
+
+def test_the_whole_look_is_one_json_object(apt, capsys, monkeypatch):
+    apt["simulation"] = 0, ALL_REAL
+    monkeypatch.setattr(look, "look_at_rig", lambda: {"cards": [card()], "installed": {"nvidia-utils-515": "1"}})
+    look.main(json.dumps({**WISHES, "source": "cuda_repo", "power_limit_w": 480, "persistence": True, "offers": True}))
+    found = json.loads(capsys.readouterr().out)
+    assert found["cards_differ"]
+    assert found["packages"] == ["nvidia-driver-515", "nvidia-utils-515"]

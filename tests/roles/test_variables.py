@@ -1,0 +1,69 @@
+"""Each role says its variables in defaults, argument_specs and docs/roles.md: the same everywhere."""
+
+import re
+
+import pytest
+import yaml
+
+from .roles_page import ORDER, PAGE, ROLES, ROOT, load, render
+
+
+def test_every_role_is_on_the_page():
+    assert sorted(path.name for path in ROLES.iterdir() if path.is_dir()) == sorted(ORDER)
+
+
+@pytest.mark.parametrize("role", ORDER)
+def test_argument_specs_equal_defaults(role):
+    options = load(role, "meta/argument_specs.yml")["argument_specs"]["main"]["options"]
+    stated = {name: option.get("default") for name, option in options.items()}
+    assert stated == load(role, "defaults/main.yml")
+
+
+@pytest.mark.parametrize("role", ORDER)
+def test_public_variables_begin_with_the_role(role):
+    assert all(name.startswith(f"{role}_") for name in load(role, "defaults/main.yml"))
+
+
+@pytest.mark.parametrize("role", ORDER)
+def test_private_variables_begin_with_underscores(role):
+    path = ROLES / role / "vars" / "main.yml"
+    names = list(yaml.safe_load(path.read_text(encoding="utf-8"))) if path.is_file() else []
+    assert all(name.startswith(f"__{role}_") for name in names)
+
+
+@pytest.mark.parametrize("role", ORDER)
+def test_every_variable_is_used(role):
+    files = [path for path in (ROLES / role).rglob("*") if path.suffix in {".yml", ".j2"}]
+    used = "\n".join(path.read_text(encoding="utf-8") for path in files if path.parent.name not in {"defaults", "meta"})
+    unused = [name for name in load(role, "defaults/main.yml") if not re.search(rf"\b{name}\b", used)]
+    assert unused == []
+
+
+@pytest.mark.parametrize("role", ORDER)
+def test_every_role_has_the_same_files(role):
+    needed = ("README.md", "defaults/main.yml", "meta/argument_specs.yml", "meta/main.yml", "tasks/main.yml")
+    assert [name for name in (*needed, "tasks/preflight.yml") if not (ROLES / role / name).is_file()] == []
+
+
+def test_the_page_is_up_to_date():
+    assert PAGE.read_text(encoding="utf-8") == render(), "run: python tests/roles/roles_page.py"
+
+
+def test_the_playbook_calls_the_roles_in_the_page_s_order():
+    play = yaml.safe_load((ROOT / "playbooks" / "site.yml").read_text(encoding="utf-8"))[0]
+    called = [task["ansible.builtin.import_role"] for task in play["tasks"]]
+    assert [role["name"] for role in called if "tasks_from" not in role] == list(ORDER)
+
+
+def test_only_builtin_modules():
+    paths = [*ROLES.rglob("*.yml"), ROOT / "playbooks" / "site.yml"]
+    text = "\n".join(path.read_text(encoding="utf-8") for path in paths)
+    words = set(re.findall(r"^\s+(?:- )?([a-z_]+\.[a-z_]+\.[a-z_0-9]+):", text, re.MULTILINE))
+    assert words
+    assert {word.rsplit(".", 1)[0] for word in words} == {"ansible.builtin"}
+
+
+def test_no_injected_facts():
+    texts = {path: path.read_text(encoding="utf-8") for path in ROLES.rglob("*.yml")}
+    injected = r"\bansible_(?!facts\b|check_mode\b|failed_result\b|version\b)[a-z_]+\b"
+    assert [(path.name, re.findall(injected, text)) for path, text in texts.items() if re.search(injected, text)] == []
