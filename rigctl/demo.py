@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from rigctl.accept import RunOutcome
     from rigctl.model.rig import Rig
+    from rigctl.provision import ProvisionProgress
 
 PROFILE = "standard"
 """What a nightly acceptance would run; the simulated inventory keeps it short."""
@@ -37,6 +38,9 @@ class Show(Protocol):
 
     def watch(self, progress: Progress) -> contextlib.AbstractContextManager[None]:
         """Show an acceptance while the block runs."""
+
+    def watch_provision(self, progress: ProvisionProgress) -> contextlib.AbstractContextManager[None]:
+        """Show a provisioning while the block runs."""
 
 
 @dataclass(frozen=True)
@@ -69,12 +73,19 @@ def run_demo(options: DemoOptions, show: Show) -> RunOutcome:
             state = sim.up(sim.UpOptions(count=options.count, directory=options.state), say=show.say)
         rigs = load_fleet(state.inventory)
         with show.stage("Provision: driver, CUDA, PyTorch, gpu-burn, stress-ng, over SSH"):
-            provision(ProvisionOptions(inventory=state.inventory, runs=options.runs))
+            _provision(ProvisionOptions(inventory=state.inventory, runs=options.runs), show)
         if options.fault is not None:
             with show.stage(f"Break {rigs[-1].name}: {options.fault}"):
                 apply_fault(state, rigs[-1].name, options.fault)
         with show.stage("Accept: burn under guard, training, verdicts, report"):
             return _accept(rigs, options, show)
+
+
+def _provision(options: ProvisionOptions, show: Show) -> None:
+    with contextlib.ExitStack() as shown:
+        outcome = provision(options, lambda progress: shown.enter_context(show.watch_provision(progress)))
+    for rig in outcome.rigs:
+        show.say(f"{rig.name}: {rig.changed} changes")
 
 
 def _accept(rigs: tuple[Rig, ...], options: DemoOptions, show: Show) -> RunOutcome:

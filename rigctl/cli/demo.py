@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from rigctl.measure.progress import Progress
+    from rigctl.provision import ProvisionProgress
 
 EPILOG = "Example: rigctl demo --fault pump_dead"
 
@@ -52,7 +53,7 @@ def demo_command(
     began = time.monotonic()
     with _terminated_like_interrupted():
         outcome = run_demo(DemoOptions(count, state or default_state(), runs, fault, keep), ConsoleShow())
-    print_record(console, outcome.record, outcome.run_dir.path)
+    print_record(console, outcome.record)
     console.print(f"\nThe demo took {spoken(time.monotonic() - began)}. The report:")
     sys.stdout.write(f"{(outcome.run_dir.path / 'report.html').resolve()}\n")
     raise typer.Exit(outcome.record.exit_code)
@@ -91,6 +92,12 @@ class ConsoleShow:
 
         with watch(progress, console):
             yield
+
+    def watch_provision(self, progress: ProvisionProgress) -> contextlib.AbstractContextManager[None]:
+        """Show the live table of the roles."""
+        from rigctl.cli.provision import watch_provision  # noqa: PLC0415
+
+        return watch_provision(progress, console)
 
 
 def spoken(seconds: float) -> str:

@@ -50,14 +50,16 @@ class ProvisionOptions:
         return (self.inventory or DEFAULT_INVENTORY).absolute()
 
 
-def provision(options: ProvisionOptions) -> ProvisionOutcome:
-    """Provision a fleet to its end.
+def provision(
+    options: ProvisionOptions, watch: Callable[[ProvisionProgress], None] = lambda _progress: None
+) -> ProvisionOutcome:
+    """Provision a fleet to its end; `watch` as in `attempt`.
 
     Raises:
         UsageError: no such inventory, rig or tag.
         ChangeIncomplete: some rig is not as asked; the message names the first, with its failed task.
     """
-    outcome = attempt(options)
+    outcome = attempt(options, watch)
     if outcome.incomplete:
         first, *others = outcome.incomplete
         more = f" (and {len(others)} more)" if others else ""

@@ -27,6 +27,9 @@ class Heard:
     def watch(self, progress):
         return contextlib.nullcontext()
 
+    def watch_provision(self, progress):
+        return contextlib.nullcontext()
+
 
 @pytest.fixture
 def world(monkeypatch, tmp_path):
@@ -38,7 +41,9 @@ def world(monkeypatch, tmp_path):
     monkeypatch.setattr(demo.sim, "down", lambda *_a, **_k: done.append("down"))
     monkeypatch.setattr(demo, "apply_fault", lambda _state, rig, name: done.append(f"{name} on {rig}"))
     monkeypatch.setattr(demo, "load_fleet", lambda _inventory: rigs)
-    monkeypatch.setattr(demo, "provision", lambda _options: done.append("provision"))
+    monkeypatch.setattr(
+        demo, "provision", lambda _options, _watch: done.append("provision") or SimpleNamespace(rigs=[])
+    )
     monkeypatch.setattr(demo, "start_run", lambda _options: "run")
     monkeypatch.setattr(demo, "accept", lambda *_a: done.append("accept") or "outcome")
     options = demo.DemoOptions(count=2, state=tmp_path / "state", runs=tmp_path / "runs")
@@ -65,7 +70,7 @@ def test_an_unknown_fault_is_found_before_anything_is_brought_up(world):
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ChangeIncomplete("rig1: no driver", "read the log")])
 def test_rigs_go_down_when_it_breaks_off(world, error):
-    def broken(_options):
+    def broken(_options, _watch):
         raise error
 
     world.monkeypatch.setattr(demo, "provision", broken)
