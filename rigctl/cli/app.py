@@ -71,8 +71,8 @@ def _print_version(asked: bool) -> None:
 
 
 def _global_options(
-    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,  # noqa: ARG001 - see _take_debug
-    version: Annotated[  # noqa: ARG001 - its callback does the work, before a command is asked for
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
+    version: Annotated[
         bool,
         typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=_print_version),
     ] = False,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 RigsArg = Annotated[
     str,
-    typer.Argument(metavar="[RIGS]", help="Ansible host pattern: a rig, a group, 'rig1,rig2', 'all:!rig3'."),
+    typer.Argument(metavar="RIGS", help="Ansible host pattern: a rig, a group, 'rig1,rig2', 'all:!rig3'."),
 ]
 """Use it as `rigs: RigsArg = "all"`."""
 

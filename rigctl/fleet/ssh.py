@@ -8,11 +8,13 @@
 
 from __future__ import annotations
 
+import errno
 import getpass
 import logging
 import re
 import shlex
 import socket
+import subprocess
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -25,7 +27,6 @@ from paramiko import (
     BadHostKeyException,
     ChannelException,
     PKey,
-    ProxyCommand,
     RejectPolicy,
     SSHException,
 )
@@ -84,7 +85,8 @@ class RigConnection(Commands):
     def __init__(self, login: Login, name: str) -> None:
         super().__init__(login, name, login.user or getpass.getuser())
         self._opened: list[Connection] = []
-        self._sock: Any = None
+        self._sock: socket.socket | None = None
+        self._proxy: subprocess.Popen[bytes] | None = None
 
     @property
     def connected(self) -> bool:
@@ -120,8 +122,10 @@ class RigConnection(Commands):
         sock, self._sock = self._sock, None
         if sock is not None:
             sock.close()
-        if isinstance(sock, ProxyCommand):
-            sock.process.communicate()
+        proxy, self._proxy = self._proxy, None
+        if proxy is not None:
+            proxy.terminate()
+            proxy.wait()
 
     def _open(self, hop: Hop) -> None:
         """Connect to one hop, through the one before it."""
@@ -129,7 +133,7 @@ class RigConnection(Commands):
         connection = None
         try:
             if gateway is None:
-                self._sock = _socket_to(hop.login)
+                self._sock, self._proxy = _socket_to(hop.login)
             connection = _fabric_connection(hop, gateway, self._sock)
             connection.open()
             connection.transport.set_keepalive(_KEEPALIVE_S)
@@ -266,13 +270,18 @@ def _trust(client: SSHClient, name: str, key: HostKey) -> None:
         client.get_host_keys().add(name, key.key_type, PKey.from_type_string(key.key_type, key.blob))
 
 
-def _socket_to(login: Login) -> Any:
-    """Open the socket (or the proxy command) that carries the first connection."""
+def _socket_to(login: Login) -> tuple[socket.socket, subprocess.Popen[bytes] | None]:
+    """Open the socket that carries the first connection, and the proxy command behind it where there is one."""
     if login.proxy_command:
-        return ProxyCommand(shlex.join(["sh", "-c", f"exec {_expanded(login.proxy_command, login)}"]))
+        # A socket pair instead of paramiko's ProxyCommand, which spins when the command ends and fails to close.
+        ours, its = socket.socketpair()
+        with its:
+            command = f"exec {_expanded(login.proxy_command, login)}"
+            end = its.fileno()
+            return ours, subprocess.Popen(["sh", "-c", command], stdin=end, stdout=end, stderr=subprocess.DEVNULL)
     sock = socket.create_connection((login.address, login.port), timeout=login.connect_timeout_s)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return sock
+    return sock, None
 
 
 def _expanded(command: str, login: Login) -> str:
@@ -300,17 +309,17 @@ def _explained(error: Exception, hop: Hop) -> RigUnreachable:
         return RigUnreachable(
             f"{hop.label}: {place}: connection refused", "on the rig: systemctl status ssh; is ansible_port right?"
         )
-    if isinstance(error, TimeoutError):
-        return RigUnreachable(
-            f"{hop.label}: {place}: no answer within {login.connect_timeout_s:g} s",
-            f"is it on? run: ping {login.address}",
-        )
+    if isinstance(error, TimeoutError) or getattr(error, "errno", None) in (errno.EHOSTUNREACH, errno.ENETUNREACH):
+        said = getattr(error, "strerror", None) or f"no answer within {login.connect_timeout_s:g} s"
+        return RigUnreachable(f"{hop.label}: {place}: {said}", f"is it on? run: ping {login.address}")
     if isinstance(error, ChannelException):
         return RigUnreachable(
             f"{hop.label}: {place}: the jump host cannot reach it: {error.text}",
             f"run on the jump host: nc -vz {login.address} {login.port}",
         )
     said = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    if "banner" in said or isinstance(error, EOFError):
+        said = "something answers, but no SSH server"
     return RigUnreachable(f"{hop.label}: {place}: {said}", f"run: ssh -v -p {login.port} {login.address}")
 
 

@@ -52,7 +52,7 @@ class _Backend(BaseBackend):  # type: ignore[misc] # testinfra carries no types
         line = marked
         while line.startswith(_AS_ROOT):
             line = line.removeprefix(_AS_ROOT)
-        reply = self.answer(line, root=marked is not line)
+        reply = self.answer(line, root=line != marked)
         return self.result(reply.exit_status, line.encode(), reply.stdout.encode(), reply.stderr.encode())
 
     def answer(self, line: str, *, root: bool) -> CommandReply:
