@@ -6,7 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rigctl.model.verdict import CheckVerdict, Verdict, worst
+from rigctl.model.verdict import WORST_FIRST, CheckVerdict, Verdict, worst
 from rigctl.report.charts import cards, charts, drawn_as, xid_of
 from rigctl.report.curves import Sparkline, Timeline, known, sparkline
 from rigctl.report.identity import CARD_COLUMNS, LINK_COLUMNS, Rows, card_rows, link_rows, machine_rows, step_table
@@ -199,7 +199,7 @@ def _clock(t_wall_s: float, start_s: float | None) -> str:
 
 
 def _rows(number: int, rig: RigRecord) -> tuple[Row, ...]:
-    own = verdicts(rig)
+    own = sorted(verdicts(rig), key=lambda v: WORST_FIRST.index(v.verdict))
     anchors = {v.key: f"v{number}-{n}" for n, v in enumerate(own)}
     return tuple(
         Row(
