@@ -9,15 +9,12 @@ import shutil
 import socket
 import subprocess
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from . import nvml, tools
 from .clock import boot_id
 from .cpu import CpuSensors
 from .errors import NvmlUnavailable
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 LIBRARY = "libnvidia-ml.so.1"
 TIMEOUT_S = 10
@@ -113,27 +110,24 @@ def _driver_and_cards(errors: list[str]) -> tuple[dict[str, Any], list[dict[str,
         driver["library"] = driver["library"] or nvml.library_version()
         driver["cuda_driver"] = nvml.cuda_driver()
         errors += opened.problems
-        cards = [facts for card in opened.cards if (facts := _card(card, errors)) is not None]
-        return driver, cards, _processes(opened, errors)
+        return driver, [_card(card, errors) for card in opened.cards], _processes(opened, errors)
     finally:
         opened.close()
 
 
-def _card(card: nvml.Card, errors: list[str]) -> dict[str, Any] | None:
-    known: dict[str, Any] | None = _or_error(lambda: nvml.card_facts(card), f"slot {card.slot} ({card.uuid})", errors)
+def _card(card: nvml.Card, errors: list[str]) -> dict[str, Any]:
+    faults: list[str] = []
+    known = nvml.card_facts(card, faults)
+    errors += [f"slot {card.slot} ({card.uuid}): {fault}" for fault in faults]
     return known
 
 
 def _processes(opened: nvml.Nvml, errors: list[str]) -> list[str]:
-    return _or_error(lambda: nvml.compute_processes(opened.cards), "compute processes", errors) or []
-
-
-def _or_error(read: Callable[[], Any], what: str, errors: list[str]) -> Any:
     try:
-        return read()
+        return nvml.compute_processes(opened.cards)
     except nvml.NVML_ERRORS as error:
-        errors.append(f"{what}: {nvml.words_of(error)}")
-        return None
+        errors.append(f"compute processes: {nvml.words_of(error)}")
+        return []
 
 
 def _users_logged_in(errors: list[str]) -> int:

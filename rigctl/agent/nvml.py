@@ -53,16 +53,24 @@ class Asker:
 
     handle: Any
     missing: dict[str, str] = field(default_factory=dict)
+    faults: list[str] | None = None
+    """Where faults are noted, for those who want whatever else the card says; None: the first fault is raised."""
 
     def ask(self, name: str, call: Callable[..., Any], *args: Any) -> Any:
-        """One value, or None where it is not exposed. Raises NVMLError for every other error."""
+        """One value, or None where it is not exposed. Raises NVMLError for a fault, unless faults are noted."""
         try:
             return call(self.handle, *args)
         except NVML_ERRORS as error:
-            if is_fault(error):
-                raise
             self.missing[name] = words_of(error)
+            if is_fault(error):
+                self.note_fault(name, error)
             return None
+
+    def note_fault(self, name: str, error: Exception) -> None:
+        """Note a fault where faults are noted, else raise it."""
+        if self.faults is None:
+            raise error
+        self.faults.append(f"{name}: {words_of(error)}")
 
     def watts(self, name: str, call: Callable[..., Any]) -> float | None:
         """A power in W; NVML says mW."""
@@ -175,7 +183,7 @@ def _links_active(asker: Asker) -> tuple[bool, ...]:
         except NVML_ERRORS as error:
             past_the_last = getattr(error, "value", None) == pynvml.NVML_ERROR_INVALID_ARGUMENT
             if is_fault(error) and not past_the_last:
-                raise
+                asker.note_fault("links", error)
             if link == 0:
                 asker.missing["links"] = words_of(error)
             break
@@ -183,9 +191,9 @@ def _links_active(asker: Asker) -> tuple[bool, ...]:
     return tuple(states)
 
 
-def card_facts(card: Card) -> dict[str, Any]:
-    """Identity of one card, as GpuFacts. Raises NVMLError when the card fails."""
-    asker = Asker(card.handle)
+def card_facts(card: Card, faults: list[str]) -> dict[str, Any]:
+    """Identity of one card, as GpuFacts; faults are noted, so that a failing card is still listed."""
+    asker = Asker(card.handle, faults=faults)
     ask = asker.ask
     memory = ask("memory_mib", pynvml.nvmlDeviceGetMemoryInfo)
     capability = ask("compute_capability", pynvml.nvmlDeviceGetCudaComputeCapability)

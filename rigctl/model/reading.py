@@ -102,6 +102,8 @@ class Facts(_Reading):
     users_logged_in: int = 0
     compute_processes: tuple[str, ...] = ()
     errors: tuple[str, ...] = ()
+    missing: dict[str, str] = Field(default_factory=dict)
+    """Processor sensors that the rig does not have, and why that is thought: `cpu_temp_c`, `cpu_power_w`."""
 
     @property
     def simulated(self) -> bool:
