@@ -11,6 +11,7 @@ import typer
 from rigctl.cli.common import DEFAULT_RUNS, RunsOpt
 from rigctl.report.write import OWN_FILE, Format, render, write
 from rigctl.store import RunDir
+from rigctl.store.ids import LATEST
 
 _STDOUT = Path("-")
 
@@ -23,7 +24,9 @@ def register(app: typer.Typer) -> None:
 
 
 def report(
-    run: Annotated[str, typer.Argument(metavar="RUN", help="A run's id, its directory, or `latest`.")],
+    run: Annotated[
+        str, typer.Argument(metavar="RUN", help="A run's id, its directory, or `latest`: the last acceptance.")
+    ],
     form: Annotated[
         Format,
         typer.Option("--format", help="html and junit go into the run directory, json, csv and md to stdout."),
@@ -34,7 +37,7 @@ def report(
     runs: RunsOpt = DEFAULT_RUNS,
 ) -> None:
     """Make a report of a run from its directory; prints the path of the file it wrote."""
-    run_dir = RunDir.open(runs, run, kind="accept")
+    run_dir = RunDir.open(runs, run, kind="accept" if run == LATEST else None)
     record = run_dir.read_record()
     if output == _STDOUT or (output is None and form not in OWN_FILE):
         sys.stdout.write(render(run_dir, record, form))

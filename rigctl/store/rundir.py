@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 Kind = Literal["accept", "check", "provision", "upgrade"]
 
+_CHANGES: tuple[Kind, ...] = ("provision", "upgrade")
+
 TELEMETRY = "telemetry.jsonl"
 _STRUCTURED = frozenset(
     {TELEMETRY, f"{TELEMETRY}.gz", "events.jsonl", "kernel.jsonl", "commands.jsonl", "facts.json", "outcome.json"}
@@ -194,6 +196,9 @@ class RunDir:
         Raises:
             UsageError: the run was not judged yet, or the record is damaged or another run's.
         """
+        kind = self.read_info().kind
+        if not self.has_record and kind in _CHANGES:
+            raise UsageError(f"run {self.run_id} is of kind {kind}: it measured nothing", f"its log is in {self.path}")
         if not self.has_record:
             raise UsageError(f"run {self.run_id} has no record yet", f"make it with `rigctl judge {self.run_id}`")
         again = f"remove it and make it again from the readings with `rigctl judge {self.run_id}`"
@@ -251,11 +256,13 @@ def _make_folder(root: Path, moment: datetime) -> Path:
         root.mkdir(parents=True, exist_ok=True)
     for _ in range(_TRIES):
         folder = root / new_run_id(moment.astimezone(UTC))
-        if not folder.exists():
-            with writing(folder):
+        with writing(folder):
+            try:
                 folder.mkdir()
-                fsync_dir(root)
-            return folder
+            except FileExistsError:
+                continue  # another run of this minute drew the same digits
+            fsync_dir(root)
+        return folder
     raise UsageError(f"{root} holds too many runs of one minute", "wait a minute, or name another --runs DIR")
 
 

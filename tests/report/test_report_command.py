@@ -9,11 +9,10 @@ import pytest
 from build_run import build_run
 
 from rigctl.cli.app import main
+from rigctl.store import RunDir
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from rigctl.store import RunDir
 
 
 @pytest.fixture
@@ -67,3 +66,13 @@ def test_a_damaged_record_is_refused(run: RunDir, capsys: pytest.CaptureFixture[
     error, hint = refused(capsys)
     assert "record.json is damaged" in error
     assert "rigctl judge" in hint
+
+
+def test_a_run_that_measured_nothing_has_no_report(run: RunDir, capsys: pytest.CaptureFixture[str]) -> None:
+    other = RunDir.create(run.path.parent, "provision")
+    assert report(run, "latest") == 0
+    assert capsys.readouterr().out == f"{run.path / 'report.html'}\n"
+    assert report(run, other.run_id) == 2
+    error, hint = refused(capsys)
+    assert "is of kind provision: it measured nothing" in error
+    assert str(other.path) in hint
