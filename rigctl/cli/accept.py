@@ -50,5 +50,5 @@ def accept_command(
     if as_json:
         emit_json(outcome.record)
     else:
-        print_record(console, outcome.record, run_dir.path)
+        print_record(console, outcome.record, path=run_dir.path)
     raise typer.Exit(outcome.record.exit_code)

@@ -34,5 +34,5 @@ def check_command(rigs: RigsArg = "all", inventory: InventoryOpt = None, as_json
     if as_json:
         emit_json(outcome.record)
     else:
-        print_record(console, outcome.record, None)
+        print_record(console, outcome.record)
     raise typer.Exit(outcome.record.exit_code)

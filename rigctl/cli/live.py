@@ -97,11 +97,7 @@ def _write_lines(progress: Progress, console: Console, ended: threading.Event) -
 
 def line(rig: RigNow) -> str:
     """Return one rig as one plain line."""
-    cards = " · ".join(
-        f"slot{gpu.slot} {_number(gpu.temp_c)} °C {_number(gpu.power_w)} W"
-        + (f" {_number(gpu.gflops)} Gflop/s" if gpu.gflops else "")
-        for gpu in rig.gpus
-    )
+    cards = " · ".join(_card_words(gpu) for gpu in rig.gpus)
     wall = f" · wall {_number(rig.wall_power_w)} W" if rig.wall_power_w is not None else ""
     time = _time(rig)
     parts = (
@@ -111,3 +107,8 @@ def line(rig: RigNow) -> str:
         f" {rig.note}",
     )
     return "".join(parts).rstrip()
+
+
+def _card_words(gpu: GpuNow) -> str:
+    figures = ((gpu.temp_c, "°C"), (gpu.power_w, "W"), (gpu.gflops, "Gflop/s"))
+    return " ".join([f"slot{gpu.slot}", *(f"{_number(value)} {unit}" for value, unit in figures if value is not None)])

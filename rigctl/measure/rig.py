@@ -18,6 +18,7 @@ from rigctl.store import RigOutcome
 
 if TYPE_CHECKING:
     import threading
+    from collections.abc import Callable
 
     from rigctl.measure.progress import Progress
     from rigctl.model.reading import RigEvent
@@ -62,6 +63,8 @@ class RigMeasurement:
     run_dir: RunDir
     progress: Progress
     cancel: threading.Event
+    connect: Callable[[Rig, threading.Event, Callable[[str], None]], RigSession] = RigSession
+    """How a session is made; tests put a recorded one here."""
     outcome: RigOutcome = field(default_factory=RigOutcome)
     session: RigSession | None = None
     _burn: BurnTail = field(default_factory=BurnTail)
@@ -71,7 +74,7 @@ class RigMeasurement:
     def run(self) -> RigMeasurement:
         """Measure the rig. A rig that cannot be reached or measured is told by its outcome; the others go on."""
         name = self.rig.name
-        session = RigSession(self.rig, self.cancel, lambda text: self._say(session, text))
+        session = self.connect(self.rig, self.cancel, lambda text: self._say(session, text))
         try:
             self._at("connect")
             session.open()

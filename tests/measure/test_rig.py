@@ -1,0 +1,203 @@
+"""One rig's measuring against a recorded agent: what comes home, and what a broken rig leaves behind."""
+
+import base64
+import json
+import threading
+
+import pytest
+
+from rigctl.errors import ConnectionLost, HostKeyUnknown, RigError
+from rigctl.measure.progress import Progress
+from rigctl.measure.rig import BurnTail, RigMeasurement
+from rigctl.model.rig import Login, Rig
+from rigctl.model.run import RunRig
+from rigctl.store import RunDir
+from tests.measure.test_plan import facts, profile, spec
+
+RIG = Rig(name="rig1", login=Login(address="192.0.2.1"), spec=spec(), profiles={"standard": profile()})
+
+
+def sample(seq: int, step: str) -> dict:
+    gpu = {"uuid": "GPU-a", "slot": 1, "temp_c": 50 + seq, "power_w": 440.5}
+    return {"seq": seq, "t_mono_s": float(seq), "t_wall_s": 1000.0 + seq, "boot_id": "b", "step": step, "gpus": [gpu]}
+
+
+def event(seq: int, name: str, step: str | None = None, **detail) -> dict:
+    return {"seq": seq, "t_mono_s": float(seq), "t_wall_s": 1000.0 + seq, "event": name, "step": step, "detail": detail}
+
+
+def chunk(offset: int, data: bytes, size: int) -> dict:
+    return {"offset": offset, "data": base64.b64encode(data).decode(), "size": size}
+
+
+def lines(*objects: dict) -> bytes:
+    return b"".join(json.dumps(o).encode() + b"\n" for o in objects)
+
+
+class RecordedAgent:
+    """An agent whose spool grows by a slice at each poll; `faults` raise at the named call, once each."""
+
+    def __init__(self, files: dict[str, bytes], step: int = 97, faults: dict | None = None) -> None:
+        self.files, self.step = files, step
+        self.faults = faults or {}
+        self.asked: list[str] = []
+        self.cuts: list[str] = []
+        self.reach = 0
+        self.connection = self
+
+    def open(self) -> None:
+        self._fault("open")
+
+    def close(self) -> None:
+        self.asked.append("close")
+
+    def call(self, *args, stdin=b"", timeout_s=30):
+        self.asked.append(args[0])
+        self._fault(args[0])
+        return getattr(self, f"_{args[0]}")(*args[1:])
+
+    def ask(self, *args, during, timeout_s=30):
+        return self.call(*args)
+
+    def _fault(self, name: str) -> None:
+        error = self.faults.pop(name, None)
+        if error is not None:
+            raise error
+
+    def _facts(self, *_args):
+        return facts("GPU-a").model_dump(mode="json")
+
+    def _start(self):
+        return {"started": True}
+
+    def _poll(self, *args):
+        offsets = dict(pair.split("=") for pair in args[3::2])
+        self.reach += self.step
+        reply = {}
+        for name, data in self.files.items():
+            start = int(offsets.get(name, 0))
+            reply[name] = chunk(start, data[start : self.reach], len(data))
+        active = any(self.reach < len(data) for data in self.files.values())
+        unit = {"active": "active" if active else "inactive", "result": "success"}
+        return {"boot_id": "b", "unit": unit, "files": reply}
+
+    def _ack(self, *_args):
+        return {}
+
+    def _stop(self, *_args):
+        return {"left_running": []}
+
+    def _kernel(self, *_args):
+        return {"kernel": [{"t_wall_s": 1.0, "message": "NVRM: loading"}], "kernel_read": True, "boot_id": "b"}
+
+
+@pytest.fixture
+def measure(tmp_path, monkeypatch):
+    monkeypatch.setattr("rigctl.measure.rig.POLL_S", 0.0)
+
+    def run(agent: RecordedAgent, cancel: threading.Event | None = None) -> RigMeasurement:
+        run_dir = RunDir.create(tmp_path, "accept", rigs=[RunRig(name="rig1", spec=RIG.spec, profile=profile())])
+        progress = Progress(["rig1"])
+        cancel = cancel or threading.Event()
+        return RigMeasurement(RIG, profile(), run_dir, progress, cancel, connect=lambda *_: agent).run()
+
+    return run
+
+
+def spool_files() -> dict[str, bytes]:
+    return {
+        "telemetry.jsonl": lines(*(sample(i, "gpu_burn") for i in range(8))),
+        "events.jsonl": lines(event(0, "step_started", "gpu_burn"), event(1, "plan_finished")),
+        "gpu_burn.log": "10.0%  proc'd: 1 °C\n".encode() * 20,
+        "plan.json": b"{}",
+    }
+
+
+def test_every_byte_comes_home_whatever_the_slices(measure):
+    files = spool_files()
+    measured = measure(RecordedAgent(files))
+    readings = measured.run_dir.readings("rig1")
+    assert [s.seq for s in readings.samples] == list(range(8))
+    assert all(s.controller_wall_s is not None for s in readings.samples)
+    assert readings.logs["gpu_burn.log"].encode() == files["gpu_burn.log"]
+    assert [e.event for e in readings.events] == ["step_started", "plan_finished"]
+    assert readings.kernel_read
+    assert [m.message for m in readings.kernel] == ["NVRM: loading"]
+    assert readings.unreached is None
+    assert measured.outcome.left == "idle"
+    assert not (measured.run_dir.path / "rig1" / "plan.json").exists()
+
+
+def test_the_spool_is_removed_only_after_everything_was_fetched(measure):
+    agent = RecordedAgent(spool_files())
+    measure(agent)
+    assert agent.asked.index("ack") == len(agent.asked) - 2
+    assert agent.asked[-1] == "kernel"
+
+
+def test_an_untrusted_rig_is_unreached_with_its_remedy(measure):
+    agent = RecordedAgent({}, faults={"open": HostKeyUnknown("rig1 is not trusted", "rigctl doctor rig1 --trust")})
+    measured = measure(agent)
+    assert measured.session is None
+    assert measured.outcome.unreached == "rig1 is not trusted"
+    assert measured.outcome.unreached_fix == "rigctl doctor rig1 --trust"
+    assert measured.run_dir.readings("rig1").facts is None
+
+
+def test_a_lost_rig_keeps_the_samples_that_had_come_and_says_what_it_was_left_in(measure):
+    agent = RecordedAgent(spool_files())
+    polls = 0
+
+    def poll(*args):
+        nonlocal polls
+        polls += 1
+        if polls == 4:
+            raise ConnectionLost("lost at gpu_burn", "is the rig on?")
+        return RecordedAgent._poll(agent, *args)
+
+    agent._poll = poll
+    agent.faults = {"stop": RigError("no route")}
+    measured = measure(agent)
+    assert measured.outcome.unreached == "lost at gpu_burn"
+    assert "no route" in measured.outcome.left
+    assert "60 s" in measured.outcome.left
+    assert len(measured.run_dir.readings("rig1").samples) > 0
+
+
+def test_asked_to_stop_the_burn_is_stopped_on_the_rig(measure):
+    cancel = threading.Event()
+    cancel.set()
+    agent = RecordedAgent(spool_files())
+    measured = measure(agent, cancel)
+    assert "stop" in agent.asked
+    assert measured.outcome.left == "idle; the run was stopped"
+
+
+def test_no_load_starts_where_no_card_is_visible(measure):
+    agent = RecordedAgent(spool_files())
+    bare = facts().model_dump(mode="json")
+    bare["driver"]["nvml_error"] = "Driver/library version mismatch"
+    agent._facts = lambda *_: bare
+    measured = measure(agent)
+    assert "start" not in agent.asked
+    assert "Driver/library version mismatch" in measured.outcome.left
+
+
+def test_a_poll_that_skips_bytes_is_refused(measure):
+    agent = RecordedAgent(spool_files())
+    agent._poll = lambda *_: {
+        "boot_id": "b",
+        "unit": {"active": "active", "result": "success"},
+        "files": {"events.jsonl": chunk(5, b"", 9)},
+    }
+    assert "from byte 5, asked was 0" in measure(agent).outcome.unreached
+
+
+def test_a_long_burn_keeps_its_head_and_its_newest_rows():
+    burn = BurnTail()
+    burn.add("GPU 0: …\n")
+    for row in range(5000):
+        burn.add(f"row {row}\n")
+    assert burn.text.startswith("GPU 0: …")
+    assert burn.text.endswith("row 4999\n")
+    assert len(burn.text) == 8192 + 4096
