@@ -170,7 +170,7 @@ def headline(record: Record) -> str:
     if parts:
         return ", ".join(parts)
     warned = len(of_verdict(record, Verdict.WARN))
-    passed = "The rig passed" if total == 1 else f"All {total} rigs passed"
+    passed = "The rig passed" if total == 1 else f"{total} of {total} rigs passed"
     return f"{passed}, with {several(warned, 'warning')}" if warned else passed
 
 

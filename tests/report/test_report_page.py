@@ -170,7 +170,7 @@ def test_what_came_from_a_rig_stays_text(tmp_path: Path) -> None:
 def test_a_good_run_says_that_there_is_nothing_to_do(tmp_path: Path) -> None:
     run = build_run(tmp_path, faulty=False)
     page = Page(render(run, run.read_record()))
-    assert page.text("h1") == "All 2 rigs passed"
+    assert page.text("h1") == "2 of 2 rigs passed"
     assert "Nothing to do." in page.text("p")
     assert "What to do now" not in page.text("h2")
 
