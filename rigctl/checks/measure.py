@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from rigctl.checks.cards import why_no_card
@@ -49,7 +50,9 @@ def telemetry(readings: Readings, profile: ProfileSpec) -> list[CheckVerdict]:
 
 def _lost(samples: tuple[Sample, ...]) -> str:
     """Say which sequence numbers are missing, or come twice or out of order."""
-    for before, after in zip(samples, samples[1:], strict=False):
+    if samples[0].seq > 1:
+        return f"the first one has number {samples[0].seq}"
+    for before, after in pairwise(samples):
         if after.seq != before.seq + 1:
             return f"number {before.seq} is followed by {after.seq}"
     return ""

@@ -10,7 +10,7 @@ from rigctl.checks.say import Say
 from rigctl.parse import ParseError, dpkg
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from rigctl.model.reading import CommandReply, DriverFacts, Facts, Readings
     from rigctl.model.spec import RigSpec
@@ -179,22 +179,22 @@ def gpu_burn_build(spec: RigSpec, readings: Readings, present: Mapping[str, bool
 
 def _build(say: Say, readings: Readings, facts: Facts, fix: str) -> CheckVerdict:
     build = facts.tools.gpu_burn_build
-    built_for = build.get("compute_capability")
+    built_for = _capabilities(build.get("compute_capabilities", ""))
     if not built_for:
-        return say.error("gpu-burn has no build.json that names a compute capability: who built it is unknown", fix)
-    capabilities: Sequence[str] = sorted({gpu.compute_capability for gpu in cards(readings) if gpu.compute_capability})
-    if not capabilities:
+        return say.error("gpu-burn has no build.json that names compute capabilities: who built it is unknown", fix)
+    wanted = {gpu.compute_capability for gpu in cards(readings) if gpu.compute_capability}
+    if not wanted:
         return say.error("the cards' compute capability could not be read", "see software.driver_version")
-    say = Say(say.check, say.subject, ", ".join(capabilities), None, "the cards' own compute capability")
-    if {_digits(built_for)} != {_digits(capability) for capability in capabilities}:
-        return say.failed(f"gpu-burn was built for {built_for}, the cards are {say.expected}", built_for, fix)
-    commit = build.get("commit", "unknown commit")[:12]
-    return say.passed(f"gpu-burn {commit}, built for {built_for}", built_for)
+    say = Say(say.check, say.subject, ", ".join(sorted(wanted)), None, "the cards' own compute capability")
+    found = ", ".join(built_for)
+    if not wanted <= set(built_for):
+        return say.failed(f"gpu-burn was built for {found}, the cards are {say.expected}", found, fix)
+    return say.passed(f"gpu-burn {build.get('commit', 'of an unknown commit')[:12]}, built for {found}", found)
 
 
-def _digits(capability: str) -> str:
-    """8.6, 86 and sm_86 are one capability."""
-    return re.sub(r"\D", "", capability)
+def _capabilities(text: str) -> list[str]:
+    """Return the compute capabilities in build.json's list, such as `['8.6']`."""
+    return re.findall(r"\d+\.\d", text)
 
 
 def _last_line(reply: CommandReply) -> str:

@@ -1,0 +1,38 @@
+"""Measuring itself: reached, the same boot, no sample lost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rigctl.checks import kernel, measure
+
+if TYPE_CHECKING:
+    from rigctl.acceptance.plugin import Judge
+    from rigctl.model.reading import Readings
+    from rigctl.model.spec import ProfileSpec
+
+
+@pytest.mark.check("measure.reached")
+def test_reached(readings: Readings, judge: Judge) -> None:
+    """The rig was reached and measured to the end."""
+    judge(measure.reached(readings))
+
+
+@pytest.mark.check("measure.telemetry")
+def test_telemetry(readings: Readings, profile: ProfileSpec, judge: Judge) -> None:
+    """No sample is missing, and they came often enough."""
+    judge(measure.telemetry(readings, profile))
+
+
+@pytest.mark.check("kernel.same_boot")
+def test_same_boot(readings: Readings, judge: Judge) -> None:
+    """The rig did not reboot."""
+    judge(kernel.same_boot(readings))
+
+
+@pytest.mark.check("kernel.xid")
+def test_xid(readings: Readings, judge: Judge) -> None:
+    """The kernel log holds no Xid."""
+    judge(kernel.no_xid(readings))

@@ -1,0 +1,139 @@
+"""Which bad verdict follows from which: people are shown the cause first.
+
+Each rule names a cause (a check that went wrong, optionally in a certain way) and what follows from it. The rules are
+tried in order, so what stands earlier is the deeper cause: a rig that was not reached explains everything, a driver
+that NVML cannot use explains all cards, a hot card explains the guard that stopped the burn, and so on. A verdict
+that already is a cause of another one may itself follow from a deeper one; people are pointed to the deepest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rigctl.checks.cards import ABSENT
+from rigctl.checks.catalogue import CATALOGUE
+from rigctl.model.verdict import CheckVerdict, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from rigctl.model.reading import Readings
+
+BAD = (Verdict.FAIL, Verdict.ERROR)
+
+_BURN = frozenset(
+    {
+        "throughput.gpu_burn",
+        "throughput.burn_gflops",
+        "power.share_of_limit",
+        "power.wall",
+        "thermals.settled_gpu_temp",
+        "thermals.throttle",
+        "topology.pcie_gen",
+        "topology.pcie_width",
+    }
+)
+_LOADED = _BURN | {"thermals.guard", "thermals.cpu_temp", "throughput.cpu_burn", "throughput.training"}
+_OF_CARD = _BURN | {"thermals.guard", "throughput.training", "topology.nvlink", "topology.nvlink_speed", "power.limit"}
+_HEAT = frozenset({"thermals.throttle", "throughput.burn_gflops", "power.share_of_limit", "power.wall"})
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One way in which verdicts follow from each other."""
+
+    cause: str
+    follows: Callable[[CheckVerdict, CheckVerdict, Readings], bool]
+    """(cause, other, readings) → whether `other` follows from `cause`."""
+    bad: tuple[Verdict, ...] = BAD
+
+
+def _whole_rig(*checks: str) -> Callable[[CheckVerdict, CheckVerdict, Readings], bool]:
+    """What goes wrong in these checks, on whatever subject, follows."""
+    return lambda _cause, other, _readings: other.check in checks
+
+
+def _same_card(*checks: str) -> Callable[[CheckVerdict, CheckVerdict, Readings], bool]:
+    """What goes wrong in these checks follows on the same card, on its pairs and on the rig as a whole."""
+    return lambda cause, other, _readings: other.check in checks and _touches(cause.subject, other.subject)
+
+
+def _touches(cause: str, other: str) -> bool:
+    if cause == "rig" or not other.startswith(("slot", ABSENT)):
+        return True
+    return cause.partition(" ")[0] in other.partition(" ")[0].split("-")
+
+
+def _everything(_cause: CheckVerdict, other: CheckVerdict, _readings: Readings) -> bool:
+    return other.verdict is Verdict.ERROR
+
+
+def _nvml(_cause: CheckVerdict, other: CheckVerdict, readings: Readings) -> bool:
+    """Without NVML nothing about cards is known, and nothing that needs them was run."""
+    if readings.facts is None or readings.facts.gpus:
+        return False
+    info = CATALOGUE.get(other.check)
+    needs_load = bool(info and info.steps)
+    return other.verdict is Verdict.ERROR and bool(
+        info and (info.nvml or needs_load or info.id.startswith("software."))
+    )
+
+
+def _card_gone(_cause: CheckVerdict, other: CheckVerdict, readings: Readings) -> bool:
+    """An absent card takes its links, its share of the wall power and its place in the burn with it."""
+    if readings.facts is not None and not readings.facts.gpus:
+        return _nvml(_cause, other, readings)
+    if other.subject == ABSENT or other.check in ("topology.nvlink", "topology.nvlink_speed"):
+        return True
+    if other.check == "throughput.training":
+        return other.verdict is Verdict.ERROR
+    return other.check == "power.wall" or (other.check == "throughput.gpu_burn" and other.subject == "rig")
+
+
+RULES: tuple[Rule, ...] = (
+    Rule("measure.reached", _everything),
+    Rule("kernel.same_boot", _whole_rig("measure.telemetry", *_LOADED), (Verdict.FAIL,)),
+    Rule("software.driver_version", _nvml),
+    Rule("topology.gpu_count", _card_gone),
+    Rule("kernel.xid", _same_card(*_OF_CARD), (Verdict.FAIL,)),
+    Rule("topology.nvlink", _same_card("topology.nvlink_speed")),
+    Rule("thermals.settled_gpu_temp", _same_card("thermals.guard", *_HEAT), (Verdict.FAIL,)),
+    Rule("thermals.guard", _whole_rig(*(_LOADED - {"thermals.guard"}), "measure.telemetry")),
+    Rule("software.gpu_burn_build", _whole_rig(*_BURN), (Verdict.ERROR,)),
+    Rule("software.torch", _whole_rig("throughput.training")),
+    Rule("power.limit", _same_card("power.share_of_limit", "throughput.burn_gflops", "power.wall"), (Verdict.FAIL,)),
+    Rule("thermals.throttle", _same_card("throughput.burn_gflops", "power.share_of_limit"), (Verdict.FAIL,)),
+    Rule("throughput.gpu_burn", _same_card(*(_BURN - {"throughput.gpu_burn"}))),
+    Rule("topology.pcie_width", _same_card("throughput.training")),
+)
+
+
+def with_causes(verdicts: Iterable[CheckVerdict], readings: Readings) -> tuple[CheckVerdict, ...]:
+    """Return the verdicts, each bad one that follows from another naming it; the order stays."""
+    known = tuple(verdicts)
+    bad = [verdict for verdict in known if verdict.verdict in BAD]
+    causes = {verdict.key: cause.key for verdict in bad if (cause := _cause_of(verdict, bad, readings))}
+    return tuple(
+        verdict.model_copy(update={"caused_by": _deepest(verdict.key, causes)}) if verdict.key in causes else verdict
+        for verdict in known
+    )
+
+
+def _cause_of(verdict: CheckVerdict, bad: Sequence[CheckVerdict], readings: Readings) -> CheckVerdict | None:
+    """Return the deepest cause that a rule knows for `verdict`; a verdict never follows from its own check."""
+    for rule in RULES:
+        if rule.cause == verdict.check and verdict.verdict in rule.bad:
+            # Rules behind this one speak of what follows from the verdict itself; so a chain of causes has an end.
+            return None
+        for cause in bad:
+            if cause.check == rule.cause and cause.verdict in rule.bad and rule.follows(cause, verdict, readings):
+                return cause
+    return None
+
+
+def _deepest(key: str, causes: dict[str, str]) -> str:
+    """Follow the chain to its end."""
+    while causes[key] in causes:
+        key = causes[key]
+    return causes[key]

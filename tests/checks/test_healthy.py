@@ -1,0 +1,67 @@
+"""Every check passes on the healthy rig, so that what the other tests break is what makes them fail."""
+
+from __future__ import annotations
+
+from rigctl.checks import burn, guard, kernel, links, measure, power, software, thermals, throughput, topology
+from rigctl.checks.catalogue import CATALOGUE
+from rigctl.checks.causes import with_causes
+from rigctl.model.verdict import CheckVerdict, Verdict
+
+from . import healthy as h
+
+
+def all_verdicts(spec=None, readings=None, profile=h.PROFILE, topo=None, nvlink=None) -> tuple[CheckVerdict, ...]:
+    spec, readings = spec or h.spec(), readings or h.readings()
+    topo, nvlink = topo or h.reply(h.TOPO), nvlink or h.reply(h.NVLINK)
+    parts = [
+        measure.reached(readings),
+        kernel.same_boot(readings),
+        software.driver_version(spec, readings, h.reply(h.PACKAGES), "515.105.01"),
+        topology.gpu_count(spec, readings),
+        topology.gpu_model(spec, readings),
+        topology.gpu_memory(spec, readings),
+        links.pairs(spec, readings, topo),
+        links.speed(spec, readings, nvlink),
+        topology.pcie_gen(spec, readings, profile),
+        topology.pcie_width(spec, readings, profile),
+        kernel.no_xid(readings),
+        thermals.settled_gpu_temp(spec, readings),
+        guard.guard(spec, readings),
+        thermals.throttle(spec, readings, profile),
+        thermals.cpu_temp(spec, readings, profile),
+        thermals.hotspot_temp(spec, readings),
+        power.limit(spec, readings),
+        power.share_of_limit(spec, readings),
+        power.wall(spec, readings, profile),
+        software.gpu_burn_build(spec, readings, {"gpu_burn": True, "compare.fatbin": True}),
+        burn.oracle(spec, readings, profile),
+        throughput.burn_gflops(spec, readings, profile),
+        throughput.cpu_burn(readings, profile),
+        software.torch(spec, readings, h.reply("2.0.1+cu117\n")),
+        throughput.training(spec, readings),
+        software.cuda_toolkit(spec, readings),
+        measure.telemetry(readings, profile),
+    ]
+    return with_causes([verdict for part in parts for verdict in part], readings)
+
+
+def test_a_healthy_rig_passes_every_check_and_is_blind_to_the_hot_spots_only():
+    verdicts = all_verdicts()
+    assert {v.check for v in verdicts} == set(CATALOGUE)
+    assert {v.check for v in verdicts if v.verdict is not Verdict.PASS} == {"thermals.hotspot_temp"}
+    assert all(v.verdict is Verdict.BLIND for v in verdicts if v.check == "thermals.hotspot_temp")
+    assert all(v.reason for v in verdicts)
+
+
+def test_every_bad_verdict_says_what_to_do():
+    nothing = h.readings(facts=None, samples=(), events=(), logs={}, kernel=(), kernel_read=False, boot_id_after=None)
+    for verdict in all_verdicts(readings=nothing):
+        if verdict.check == "measure.reached":
+            continue
+        assert verdict.verdict is Verdict.ERROR, verdict
+        assert verdict.fix, verdict
+
+
+def test_keys_are_unique():
+    keys = [v.key for v in all_verdicts()]
+    assert len(keys) == len(set(keys))
