@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 import ansible_runner
 
 from rigctl import assets
-from rigctl.errors import ChangeIncomplete
+from rigctl.errors import ChangeIncomplete, UsageError
 from rigctl.inventory import load_fleet
 from rigctl.model.run import RunRig
 from rigctl.provision.outcome import ProvisionOutcome
 from rigctl.provision.progress import ProvisionProgress
 from rigctl.provision.settings import ansible_environment
-from rigctl.provision.tasks import count_tasks
+from rigctl.provision.tasks import count_tasks, known_tags
 from rigctl.store import RunDir
 
 if TYPE_CHECKING:
@@ -77,9 +77,10 @@ def attempt(
         UsageError: no such inventory, rig or tag.
         ChangeIncomplete: Ansible itself did not run.
     """
+    playbook = assets.playbooks_dir() / "site.yml"
+    _refuse_unknown_tags(options.tags, known_tags(playbook))
     fleet = load_fleet(options.inventory, options.rigs)
     environment = ansible_environment(options.inventory_path)
-    playbook = assets.playbooks_dir() / "site.yml"
     total = count_tasks(playbook, assets.roles_dir(), options.tags)
     progress = ProvisionProgress([rig.name for rig in fleet], total)
     run = RunDir.create(options.runs, "provision", rigs=_run_rigs(fleet), asked=_asked(options))
@@ -98,6 +99,14 @@ def attempt(
     if all(rig.state == "not_run" for rig in outcome.rigs):
         raise ChangeIncomplete(f"Ansible did not run: {_last_words(run)}", f"see {run.path / LOG}")
     return outcome
+
+
+def _refuse_unknown_tags(asked: tuple[str, ...], known: set[str]) -> None:
+    """Ansible runs nothing for an unknown tag, and says that all is well."""
+    unknown = sorted(set(asked) - known)
+    if unknown:
+        choice = f"choose from: {', '.join(sorted(known))}"
+        raise UsageError(f"--tags: no role has the tag {', '.join(unknown)}", choice)
 
 
 def _run_rigs(fleet: tuple[Rig, ...]) -> list[RunRig]:

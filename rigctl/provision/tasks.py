@@ -20,18 +20,35 @@ def count_tasks(playbook: Path, roles: Path, tags: Collection[str] = ()) -> int:
     total = 0
     for play in _load(playbook):
         total += 1  # facts are gathered
-        chosen = [task for task in play.get("tasks", []) if not tags or set(task.get("tags", ())) & set(tags)]
-        total += sum(_count(task, playbook.parent, roles) for task in chosen)
+        for task in play.get("tasks", []):
+            chosen = not tags or set(task.get("tags", ())) & set(tags)
+            total += _argument_checks(task, roles)  # whatever the tags
+            total += _count(task, playbook.parent, roles) if chosen else 0
     return total
 
 
+def known_tags(playbook: Path) -> set[str]:
+    """The tags that tasks of the playbook carry."""
+    return {tag for play in _load(playbook) for task in play.get("tasks", []) for tag in task.get("tags", ())}
+
+
+def _argument_checks(task: dict[str, Any], roles: Path) -> int:
+    """Ansible checks a role's arguments in a task of its own where the role's argument_specs name the entry point."""
+    role = _role_of(task)
+    specs = roles / role["name"] / "meta" / "argument_specs.yml" if role else None
+    if role is None or specs is None or not specs.is_file():
+        return 0
+    return int(role.get("tasks_from", "main") in _load(specs)["argument_specs"])
+
+
+def _role_of(task: dict[str, Any]) -> dict[str, Any] | None:
+    return next((task[key] for key in _IMPORT_ROLE if key in task), None)
+
+
 def _count(task: dict[str, Any], folder: Path, roles: Path) -> int:
-    role = next((task[key] for key in _IMPORT_ROLE if key in task), None)
+    role = _role_of(task)
     if role is not None:
-        start = role.get("tasks_from", "main")
-        specs = roles / role["name"] / "meta" / "argument_specs.yml"
-        checked = 1 if specs.is_file() and start in _load(specs)["argument_specs"] else 0
-        return checked + _count_file(roles / role["name"] / "tasks" / f"{start}.yml", roles)
+        return _count_file(roles / role["name"] / "tasks" / f"{role.get('tasks_from', 'main')}.yml", roles)
     imported = next((task[key] for key in _IMPORT_TASKS if key in task), None)
     if imported is not None:
         return _count_file(folder / imported, roles)
