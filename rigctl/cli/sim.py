@@ -12,8 +12,10 @@ import typer
 
 from rigctl import sim
 from rigctl.cli.common import JsonOpt, console, emit_json
-from rigctl.sim import image, podman, rigs
+from rigctl.errors import UsageError
+from rigctl.sim import faults, image, options, podman
 from rigctl.sim import state as sim_state
+from rigctl.sim.cache import cache_dir
 
 StateOpt = Annotated[
     Path | None,
@@ -37,15 +39,15 @@ def register(parent: typer.Typer) -> None:
 
 @app.command(epilog="Example: rigctl sim up -n 2, then: rigctl -i INVENTORY accept")
 def up(
-    count: Annotated[int, typer.Option("-n", "--count", min=1, max=rigs.MAX_RIGS, help="How many rigs.")] = 2,
+    count: Annotated[int, typer.Option("-n", "--count", min=1, max=options.MAX_RIGS, help="How many rigs.")] = 2,
     rig_class: Annotated[str, typer.Option(help="Rig class of the shipped inventory.")] = "dual_3090ti",
     archive: Annotated[
         str, typer.Option(metavar="YEAR", help="What the package archive offers: 2022, 2023 or 2026.")
-    ] = rigs.DEFAULT_ARCHIVE,
+    ] = options.DEFAULT_ARCHIVE,
     time_scale: Annotated[
         float,
-        typer.Option(min=1, max=rigs.MAX_TIME_SCALE, help="Speeds up heating and cooling; every clock stays real."),
-    ] = rigs.DEFAULT_TIME_SCALE,
+        typer.Option(min=1, max=options.MAX_TIME_SCALE, help="Speeds up heating and cooling; every clock stays real."),
+    ] = options.DEFAULT_TIME_SCALE,
     state: StateOpt = None,
     base_image: Annotated[
         str | None,
@@ -54,7 +56,7 @@ def up(
     as_json: JsonOpt = False,
 ) -> None:
     """Bring simulated rigs up; rigs of an earlier `up` in the same folder are replaced."""
-    options = sim.UpOptions(
+    asked = sim.UpOptions(
         count=count,
         rig_class=rig_class,
         archive=archive,
@@ -62,7 +64,7 @@ def up(
         directory=_directory(state),
         image=base_image,
     )
-    found = sim.up(options, say=lambda line: console.print(line, markup=False))
+    found = sim.up(asked, say=lambda line: console.print(line, markup=False))
     if as_json:
         emit_json({**found.model_dump(mode="json"), "inventory": str(found.inventory), "simulated": True})
         return
@@ -83,7 +85,7 @@ def down(
     console.print(f"{len(removed)} simulated rigs removed" if removed else "no simulated rigs were up", markup=False)
     if images:
         gone = image.remove_images(podman.find())
-        console.print(f"{len(gone)} cached images removed; wheels stay in {image.cache_dir()}", markup=False)
+        console.print(f"{len(gone)} cached images removed; wheels stay in {cache_dir()}", markup=False)
 
 
 @app.command("list", epilog="Example: rigctl sim list --json")
@@ -113,6 +115,63 @@ def ssh(
     name = found.rig(rig).name
     words = ["ssh", "-F", str(found.ssh_config), name, *(command or [])]
     os.execvp(words[0], words)  # noqa: S606 - the terminal and the exit status become ssh's
+
+
+@app.command("faults", epilog="Example: rigctl sim faults --json")
+def faults_(
+    rig: Annotated[str | None, typer.Argument(metavar="[RIG]", help="Only those that this rig has.")] = None,
+    state: StateOpt = None,
+    as_json: JsonOpt = False,
+) -> None:
+    """List every fault, or those that were applied to a rig."""
+    found = [one.as_json() for one in faults.catalogue()] if rig is None else faults.applied(_directory(state), rig)
+    if as_json:
+        emit_json(found)
+    elif rig is None:
+        for one in faults.catalogue():
+            typer.echo(_described(one))
+    else:
+        for entry in found:
+            given = " ".join(f"{key}={value}" for key, value in entry["parameters"].items())
+            typer.echo(f"{entry['name']} {given}".rstrip() + f": {entry['status']}")
+
+
+@app.command(epilog="Example: rigctl sim fault rig2 pump_dead; rigctl sim fault rig1 ssh_down seconds=20 when=load")
+def fault(
+    rig: RigArg,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="See: rigctl sim faults.")],
+    parameters: Annotated[
+        list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Its parameters, and when=now|boot|load.")
+    ] = None,
+    state: StateOpt = None,
+) -> None:
+    """Let a fault happen to a rig: now, at its next boot, or when a card is next under load."""
+    applied = faults.apply(_directory(state), rig, name, dict(map(_pair, parameters or [])))
+    console.print(f"{rig}: {name} {applied['status']}", markup=False)
+
+
+@app.command(epilog="Example: rigctl sim clear rig2")
+def clear(
+    rig: RigArg,
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Default: all of them.")] = None,
+    state: StateOpt = None,
+) -> None:
+    """Take back a fault of a rig, or all of them."""
+    cleared = faults.clear(_directory(state), rig, name)
+    console.print(f"{rig}: {', '.join(cleared)} cleared" if cleared else f"{rig}: nothing to clear", markup=False)
+
+
+def _described(one: faults.Fault) -> str:
+    parameters = "".join(f" [{own.name}={own.default}]" for own in one.parameters)
+    found = f"found by {', '.join(one.found_by)}" if one.found_by else "survived, and noted"
+    return f"{one.name}{parameters}\n    {one.summary}\n    {found}; accept exits {one.exit_code}"
+
+
+def _pair(word: str) -> tuple[str, str]:
+    key, equals, value = word.partition("=")
+    if not (key and equals):
+        raise UsageError(f"{word}: must be KEY=VALUE", "for example: rigctl sim fault rig1 ssh_down seconds=20")
+    return key, value
 
 
 def _directory(state: Path | None) -> Path:

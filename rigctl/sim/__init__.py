@@ -6,7 +6,8 @@ simulated rigs exist, but the commands `sim` and `demo`.
 
 from __future__ import annotations
 
-from rigctl.sim.rigs import Listed, UpOptions, down, down_all, list_rigs, up
+from rigctl.sim.options import UpOptions
+from rigctl.sim.rigs import Listed, down, down_all, list_rigs, up
 from rigctl.sim.state import SimulatedRig, State
 
 __all__ = ["Listed", "SimulatedRig", "State", "UpOptions", "down", "down_all", "list_rigs", "up"]

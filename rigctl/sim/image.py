@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import fcntl
 import tempfile
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from platformdirs import user_cache_path
-
 from rigctl.sim import hostroot
-from rigctl.sim.podman import LABEL, Podman, PodmanFailed
+from rigctl.sim.cache import cache_dir, only_one
+from rigctl.sim.podman import LABEL, LIMITS, Podman, PodmanFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 REPOSITORY = "localhost/rigctl-sim"
 ROOT_REPOSITORY = "localhost/rigctl-sim-root"
@@ -22,13 +19,6 @@ INIT = "/usr/local/lib/rigsim/init"
 """What a rig's container starts as PID 1."""
 
 _BUILD_TIMEOUT_S = 1200
-
-
-def cache_dir() -> Path:
-    """Return the folder where what simulated rigs need is kept between runs; made when absent."""
-    folder = user_cache_path("rigctl") / "sim"
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
 
 
 def ensure_image(podman: Podman, base: str | None, say: Callable[[str], None], offer: tuple[str, ...] = ()) -> str:
@@ -44,7 +34,7 @@ def ensure_image(podman: Podman, base: str | None, say: Callable[[str], None], o
         UsageError: the host lacks what a build needs.
         PodmanFailed: a build step failed.
     """
-    with _locked():
+    with only_one("image"):
         if base is not None and _is_ready(podman, base):
             podman.choose_runtime(base)
             return base
@@ -60,7 +50,7 @@ def ensure_image(podman: Podman, base: str | None, say: Callable[[str], None], o
 
 def remove_images(podman: Podman) -> list[str]:
     """Remove every image of ours that no container uses; return their names."""
-    with _locked():
+    with only_one("image"):
         return _remove_images(podman, keep=set())
 
 
@@ -118,9 +108,8 @@ def _run_and_commit(podman: Podman, run: list[str], image: str, *, kind: str) ->
     """Run a container (`run`: options, image, command) and keep what it leaves as `image`; return its output."""
     name = f"rigctl-sim-build-{image.rpartition(':')[2]}"
     podman.remove([name])
-    limits = ["--ulimit=nofile=1024:4096", "--ulimit=nproc=4096:4096", f"--label={LABEL}.build=1"]
     try:
-        output = podman.call("run", f"--name={name}", *limits, *run, timeout_s=_BUILD_TIMEOUT_S)
+        output = podman.call("run", f"--name={name}", *LIMITS, *run, timeout_s=_BUILD_TIMEOUT_S)
         change = [f"--change=LABEL {LABEL}.{kind}=1", f'--change=CMD ["{INIT}"]']
         podman.call("commit", "--quiet", *change, name, image, timeout_s=600)
     finally:
@@ -141,11 +130,3 @@ def _remove_images(podman: Podman, keep: set[str]) -> list[str]:
                 continue
             removed.append(name)
     return removed
-
-
-@contextmanager
-def _locked() -> Iterator[None]:
-    """Let one process at a time build or remove images."""
-    with (cache_dir() / "image.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield

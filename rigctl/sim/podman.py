@@ -20,18 +20,19 @@ LABEL = "rigctl.sim"
 RUNTIMES = ("", "crun", "runc")
 """OCI runtimes to try, in this order; the empty name is podman's own choice. crun refuses a hybrid cgroup layout."""
 
-_RIG_ARGUMENTS = (
-    "--systemd=always",
-    "--cap-add=ALL",
-    # Hard limits cannot be raised inside many containers and sandboxes, and podman asks for more than it has.
-    "--ulimit=nofile=1024:4096",
-    "--ulimit=nproc=4096:4096",
-)
+LIMITS = ("--ulimit=nofile=1024:4096", "--ulimit=nproc=4096:4096")
+"""Hard limits cannot be raised inside many containers and sandboxes, and podman asks for more than it may have."""
+
+_RIG_ARGUMENTS = ("--systemd=always", "--cap-add=ALL", *LIMITS)
 """What lets systemd run as PID 1 of a container."""
 
 
 class PodmanFailed(RigctlError):
-    """A podman command ended with an error; its last lines are in the message."""
+    """A podman command ended with an error; its last lines are in the message, all of them in `stderr`."""
+
+    def __init__(self, message: str, hint: str, stderr: str = "") -> None:
+        super().__init__(message, hint)
+        self.stderr = stderr
 
 
 def find() -> Podman:
@@ -75,10 +76,12 @@ class Podman:
                 "see what podman is doing: podman ps -a",
             ) from error
         if done.returncode != 0:
-            last = done.stderr.decode(errors="replace").strip().splitlines()[-5:]
+            stderr = done.stderr.decode(errors="replace").strip()
+            last = stderr.splitlines()[-5:]
             raise PodmanFailed(
                 f"podman {arguments[0]} failed (exit {done.returncode}): {' / '.join(last)}",
                 f"run it by hand to see more: {' '.join(command)[:300]}",
+                stderr,
             )
         return done.stdout.decode(errors="replace")
 
@@ -139,6 +142,10 @@ class Podman:
             image,
             command,
         )
+
+    def run_once(self, arguments: Sequence[str], timeout_s: float = 120) -> str:
+        """Run a throwaway container without a network (`arguments`: options, image, command); return its output."""
+        return self.call("run", "--rm", "--network=none", *LIMITS, *arguments, timeout_s=timeout_s)
 
     def unpack(self, container: str, tar: bytes) -> None:
         """Unpack a tar archive into the root of `container`, running or not."""

@@ -40,10 +40,17 @@ cd "$machine"
 python3 -m packages.build --versions | while read -r branch version; do
   mkdir -p "$built/libraries/$version"
   make -s -C nvml BRANCH="$branch" VERSION="$version" OUT="$built/libraries/$version"
+  make -s -C cuda driver BRANCH="$branch" VERSION="$version" OUT="$built/libraries/$version"
+done
+
+step "CUDA toolkits"
+python3 -m packages.build --toolkits | while read -r series; do
+  make -s -C cuda toolkit TOOLKIT="$series" OUT="$built/cuda/$series"
 done
 
 step "package archives"
-mkdir -p "$built/programs" "$built/cuda/bin" /srv/rigsim
+mkdir -p "$built/programs" /srv/rigsim
+cp "$machine/smi/nvidia-smi" "$built/programs/"
 python3 -m packages.build --out /srv/rigsim --built "$built"
 
 step "gpu-burn repository"

@@ -65,3 +65,5 @@ case "$what" in
 esac
 END
 chmod 0755 /usr/bin/lsb_release
+# Ubuntu gives every login the administrator's programs.
+echo 'PATH="/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"' >/etc/environment

@@ -1,7 +1,7 @@
 """Build all archives of simulated rigs: `python3 -m packages.build --out /srv/rigsim --built DIR`.
 
 DIR holds what was compiled before: `libraries/VERSION/*.so.*` for each driver version, `programs/*` (nvidia-smi) and
-`cuda/**` (the contents of a toolkit's folder).
+`cuda/SERIES/**` (the contents of a toolkit's folder).
 """
 
 from __future__ import annotations
@@ -63,10 +63,11 @@ def build(out: Path, built: Path) -> None:
 
 
 def _cuda(out: Path, cuda: dict[str, Any], files: DriverFiles, built: Path) -> None:
-    content = {str(path.relative_to(built / "cuda")): path.read_bytes() for path in _files(built / "cuda")}
     found: list[Package] = [one for driver in drivers(cuda["drivers"]) for one in packages(driver, files)]
     for entry in cuda["toolkits"]:
         toolkit = Toolkit(**{key: value for key, value in entry.items() if key != "source"})
+        home = built / "cuda" / toolkit.series
+        content = {str(path.relative_to(home)): path.read_bytes() for path in _files(home)}
         found += toolkit_packages(toolkit, content)
     root = out / "cuda"
     write_index(root, _put(out, "cuda", found))

@@ -1,0 +1,182 @@
+"""Faults of simulated rigs: the catalogue, and applying them to a rig.
+
+A fault is what really happens to people, never a flag that a check reads: it changes the physics, the packages, the
+network or a process of a rig, and the checks must find it by measuring.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from rigctl.errors import RigctlError, UsageError
+from rigctl.sim import podman, state
+from rigctl.sim.machine.hardware.rigsim import faults as hardware
+from rigctl.sim.machine.hardware.rigsim.faults import MOMENTS, FaultInfo, Parameter
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+_ENTRY = "/usr/local/lib/rigsim/fault"
+_TIMEOUT_S = 400
+"""A package transaction is the slowest fault."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One entry of the catalogue."""
+
+    name: str
+    summary: str
+    in_the_field: str
+    """What it looks like to people with real rigs, and where that was reported."""
+    found_by: tuple[str, ...]
+    """The checks that must name it; empty where acceptance must pass and note it."""
+    exit_code: int
+    """What `rigctl accept` exits with when this is the only fault."""
+    parameters: tuple[Parameter, ...] = ()
+    needs: str = ""
+    """What the rig must be before the fault can happen."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the entry as plain data."""
+        return asdict(self)
+
+
+_IN_THE_FIELD = {
+    "card_missing": "A card is gone after transport: a riser has slipped, a power plug is loose.",
+    "nv3": "One lane of a bridge that is not pressed down has no signal; nothing crashes, it is slower.",
+    "pump_dead": "The pump of a water loop stops; at rest all looks well, under load the cards get hot.",
+    "burn_errors": "Memory or core of a card is unstable; gpu-burn says FAULTY at its end and still exits 0.",
+    "wall_meter_offline": "The meter has lost its wireless network, or somebody unplugged it.",
+}
+
+_OTHERS = (
+    FaultInfo(
+        "driver_library_mismatch",
+        "apt has upgraded the driver's user space, nobody has rebooted: the loaded module is older than the library.",
+        found_by=("software.driver_version",),
+        exit_code=1,
+    ),
+    FaultInfo(
+        "ssh_down",
+        "The SSH server stops, every session breaks, and it comes back by itself.",
+        found_by=(),
+        exit_code=0,
+        parameters=(Parameter("seconds", default=20, low=1, high=3600, summary="how long"),),
+    ),
+)
+_OTHERS_IN_THE_FIELD = {
+    "driver_library_mismatch": "Unattended upgrades; `Failed to initialize NVML: Driver/library version mismatch` "
+    "(canonical/nvidia-graphics-drivers#78, NVIDIA/deepops#1186).",
+    "ssh_down": "The server is restarted by an upgrade, or a switch port flaps, in the middle of a burn.",
+}
+_NEEDS = {"driver_library_mismatch": "a driver from apt, loaded (provision the rig first)"}
+
+
+def catalogue() -> tuple[Fault, ...]:
+    """Return every fault, by name."""
+    words = {**_IN_THE_FIELD, **_OTHERS_IN_THE_FIELD}
+    entries = (*hardware.CATALOGUE, *_OTHERS)
+    found = (
+        Fault(
+            name=info.name,
+            summary=info.summary,
+            in_the_field=words[info.name],
+            found_by=info.found_by,
+            exit_code=info.exit_code,
+            parameters=info.parameters,
+            needs=_NEEDS.get(info.name, ""),
+        )
+        for info in entries
+    )
+    return tuple(sorted(found, key=lambda fault: fault.name))
+
+
+def apply(directory: Path, rig: str, name: str, parameters: Mapping[str, str]) -> dict[str, Any]:
+    """Apply the fault `name` to a rig and return what was applied.
+
+    Args:
+        directory: The state folder of the rig.
+        rig: Its name.
+        name: The fault's name in the catalogue.
+        parameters: The fault's own, and `when`: `now` (default), `boot` (at the next one) or `load` (of a card).
+
+    Raises:
+        UsageError: no such rig, fault or parameter, or a value out of range.
+        RigctlError: the fault could not happen on this rig as it is.
+    """
+    found = state.require(directory).rig(rig)
+    check(name, parameters)
+    reply = _on_rig(found, "apply", name, *(f"{key}={value}" for key, value in parameters.items()))
+    applied: dict[str, Any] = reply["applied"]
+    return applied
+
+
+def clear(directory: Path, rig: str, name: str | None = None) -> list[str]:
+    """Take back one fault of a rig, or all of them; return their names. What is not applied is no error.
+
+    Raises:
+        UsageError: no such rig or fault.
+        RigctlError: a fault could not be taken back.
+    """
+    found = state.require(directory).rig(rig)
+    if name is not None:
+        _named(name)
+    cleared: list[str] = _on_rig(found, "clear", *([name] if name is not None else []))["cleared"]
+    return cleared
+
+
+def applied(directory: Path, rig: str) -> list[dict[str, Any]]:
+    """Return the faults of a rig, those that wait for a boot or a load included."""
+    found: list[dict[str, Any]] = _on_rig(state.require(directory).rig(rig), "list")["faults"]
+    return found
+
+
+def check(name: str, parameters: Mapping[str, str]) -> None:
+    """Check a fault's name and parameters before any rig is touched.
+
+    Raises:
+        UsageError: there is no such fault or parameter, or a value is out of range.
+    """
+    fault = _named(name)
+    when = parameters.get("when", "now")
+    if when not in MOMENTS:
+        raise UsageError(f"{name}: when={when}: must be one of {', '.join(MOMENTS)}", "now is the default")
+    own = {key: value for key, value in parameters.items() if key != "when"}
+    info = FaultInfo(fault.name, fault.summary, fault.found_by, fault.exit_code, fault.parameters)
+    try:
+        hardware.check_parameters(info, own)
+    except hardware.FaultError as error:
+        raise UsageError(str(error), "see: rigctl sim faults") from error
+
+
+def _named(name: str) -> Fault:
+    known = {fault.name: fault for fault in catalogue()}
+    if name not in known:
+        raise UsageError(f"no fault is called {name}", f"choose one of: {', '.join(known)}")
+    return known[name]
+
+
+def _on_rig(rig: state.SimulatedRig, *arguments: str) -> dict[str, Any]:
+    """Run the rig-side entry, past SSH, so that a fault of SSH can be taken back."""
+    try:
+        reply = podman.find().execute(rig.container, _ENTRY, *arguments, timeout_s=_TIMEOUT_S)
+    except podman.PodmanFailed as error:
+        hint = (
+            f"is the rig running? rigctl sim list; its log: podman exec {rig.container} journalctl -u rigsim-hardware"
+        )
+        raise RigctlError(f"{rig.name}: {_refusal(error)}", hint) from error
+    answer: dict[str, Any] = json.loads(reply)
+    return answer
+
+
+def _refusal(error: podman.PodmanFailed) -> str:
+    """Return the rig's own words for why it refused; podman's where it did not come to speak."""
+    try:
+        refused: dict[str, str] = json.loads(error.stderr)
+    except json.JSONDecodeError:
+        return error.message
+    return refused["error"]
