@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import module, sysfs
 from .build import build_machine
-from .faults import HARDWARE_FAULTS, Applied, read_book, write_book
+from .faults import HARDWARE_FAULTS, Applied, Status, locked_book, read_book
 from .kernellog import BOOT_ID, ERROR, KernelLog
 from .loads import CpuMeter, Use, read_loads
 from .meter import WallMeter
@@ -53,8 +53,7 @@ class Daemon:
         """Prepare the files, let faults that waited for a boot happen, and show a first state."""
         sysfs.prepare(self.paths, self.identity)
         self._follow_book()
-        boot_id = BOOT_ID.read_text(encoding="ascii").strip()
-        self._happen([one for one in self.faults if one.status == "waiting for a boot" and one.boot_id != boot_id])
+        self._happen("waiting for a boot")
         self.tick(TICK_S)
 
     def run(self, stop: threading.Event) -> None:
@@ -104,14 +103,25 @@ class Daemon:
             self._book_stamp = stamp
             self.faults = read_book(self.paths.faults)
 
-    def _happen(self, waiting: list[Applied]) -> None:
-        """Let waiting faults happen, and say so in the book. A fault that is no hardware runs its own program."""
-        if not waiting:
+    def _happen(self, status: Status) -> None:
+        """Let the faults that wait as `status` says happen, and say so in the book.
+
+        One that waits for a boot waits for another than that in which it was applied. A fault that is no hardware
+        runs its own program.
+        """
+        boot_id = BOOT_ID.read_text(encoding="ascii").strip()
+
+        def due(one: Applied) -> bool:
+            return one.status == status and (status != "waiting for a boot" or one.boot_id != boot_id)
+
+        if not any(map(due, self.faults)):
             return
-        for one in waiting:
-            one.status = "active"
-        write_book(self.paths.faults, self.faults)
-        for one in waiting:
+        with locked_book(self.paths.faults) as applied:
+            happened = [one for one in applied if due(one)]
+            for one in happened:
+                one.status = "active"
+        self._follow_book()
+        for one in happened:
             if one.name not in HARDWARE_FAULTS:
                 program = str(self.paths.machine / "faults.d" / one.name)
                 pairs = [f"{key}={value}" for key, value in one.parameters.items()]
@@ -157,7 +167,7 @@ class Daemon:
             card.limit_w = self._limit_w(card.parts.slot)
         loaded = any(card.load > 0 for card in self.machine.cards)
         if loaded and not self._loaded_before:
-            self._happen([one for one in self.faults if one.status == "waiting for a load"])
+            self._happen("waiting for a load")
         self._loaded_before = loaded
         return uses
 

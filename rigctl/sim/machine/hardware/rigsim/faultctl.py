@@ -13,7 +13,7 @@ import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from .faults import HARDWARE_FAULTS, Applied, FaultError, new_fault, read_book, write_book
+from .faults import HARDWARE_FAULTS, Applied, FaultError, locked_book, new_fault, read_book
 from .kernellog import BOOT_ID
 from .paths import Paths
 
@@ -57,21 +57,20 @@ def apply(paths: Paths, name: str, parameters: dict[str, str], when: str) -> App
     fault = new_fault(name, parameters, when, BOOT_ID.read_text(encoding="ascii").strip())
     if name not in HARDWARE_FAULTS and fault.active:
         _run(paths, name, "apply", *(f"{key}={value}" for key, value in parameters.items()))
-    others_applied = [one for one in read_book(paths.faults) if one.name != name]
-    write_book(paths.faults, [*others_applied, fault])
+    with locked_book(paths.faults) as applied:
+        applied[:] = [*(one for one in applied if one.name != name), fault]
     return fault
 
 
 def clear(paths: Paths, name: str | None) -> list[str]:
     """Take back one fault, or all; what is not applied is no error."""
-    cleared: list[Applied] = []
-    kept: list[Applied] = []
-    for one in read_book(paths.faults):
-        (cleared if name in {None, one.name} else kept).append(one)
+    cleared = [one for one in read_book(paths.faults) if name in {None, one.name}]
     for one in cleared:
         if one.name not in HARDWARE_FAULTS and one.active:
             _run(paths, one.name, "clear")
-    write_book(paths.faults, kept)
+    names = {one.name for one in cleared}
+    with locked_book(paths.faults) as applied:
+        applied[:] = [one for one in applied if one.name not in names]
     return [one.name for one in cleared]
 
 

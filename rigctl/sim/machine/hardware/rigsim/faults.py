@@ -7,14 +7,17 @@ load; the daemon then starts them through their own program.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import time
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from .state import write_atomically
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 When = Literal["now", "boot", "load"]
@@ -116,6 +119,17 @@ def read_book(path: Path) -> list[Applied]:
     except FileNotFoundError:
         return []
     return [Applied(**entry) for entry in entries]
+
+
+@contextmanager
+def locked_book(path: Path) -> Iterator[list[Applied]]:
+    """All applied faults, to be changed in place; kept at the end. The daemon and the entry never overwrite each other."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        applied = read_book(path)
+        yield applied
+        write_book(path, applied)
 
 
 def write_book(path: Path, applied: list[Applied]) -> None:

@@ -1,0 +1,18 @@
+# The CUDA version that each driver branch reports.
+CUDA_470 := 11040
+CUDA_510 := 11060
+CUDA_515 := 11070
+CUDA_520 := 11080
+CUDA_525 := 12000
+CUDA_530 := 12010
+CUDA_535 := 12020
+CUDA_545 := 12030
+CUDA_550 := 12040
+CUDA_555 := 12050
+CUDA_560 := 12060
+CUDA_570 := 12080
+CUDA_575 := 12090
+CUDA_580 := 13000
+CUDA_590 := 13010
+CUDA_595 := 13020
+CUDA = $(or $(CUDA_$(BRANCH)),$(error no CUDA version is known for branch $(BRANCH)))

@@ -1,0 +1,165 @@
+#!/usr/bin/python3
+"""dmesg, modinfo, modprobe, rmmod, lsmod, mokutil and lspci of a simulated rig; one file, many names.
+
+In a container these would show or change the host: its kernel log, its modules, its PCI devices. Link each name in
+NAMES to this file, ahead of the real ones on PATH.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "hardware"))
+
+from rigsim import module  # noqa: E402
+from rigsim.paths import Paths  # noqa: E402
+from rigsim.state import read_state  # noqa: E402
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MODULES = ("nvidia_uvm", "nvidia_drm", "nvidia_modeset", "nvidia")
+"""What loads with the driver, in the order in which lsmod shows it."""
+NOT_PERMITTED, FAILED = 1, 1
+
+
+def say(text: str) -> int:
+    """Print on stdout; success."""
+    sys.stdout.write(text)
+    return 0
+
+
+def refuse(text: str, status: int = FAILED) -> int:
+    """Print on stderr; failure."""
+    sys.stderr.write(text + "\n")
+    return status
+
+
+def words_of(arguments: list[str]) -> list[str]:
+    """The arguments that are no options."""
+    return [argument for argument in arguments if not argument.startswith("-")]
+
+
+def dmesg(paths: Paths, arguments: list[str]) -> int:
+    """The rig's own kernel messages; `-T` with wall clock times. Root only, as on Ubuntu 22.04."""
+    if os.geteuid() != 0:
+        return refuse("dmesg: read kernel buffer failed: Operation not permitted", NOT_PERMITTED)
+    lines = paths.kernel_log.read_text(encoding="utf-8").splitlines() if paths.kernel_log.exists() else []
+    human = "-T" in arguments or "--ctime" in arguments
+    boot_s = time.time() - time.monotonic()
+    shown = []
+    for line in lines:
+        microseconds, _, message = line.partition(" ")
+        seconds = int(microseconds) / 1e6
+        stamp = time.ctime(boot_s + seconds) if human else f"{seconds:12.6f}"
+        shown.append(f"[{stamp}] {message}\n")
+    return say("".join(shown))
+
+
+def modinfo(_: Paths, arguments: list[str]) -> int:
+    """`modinfo [-F FIELD] nvidia`: what is installed for the running kernel."""
+    field = arguments[arguments.index("-F") + 1] if "-F" in arguments[:-1] else None
+    name = next((word for word in reversed(words_of(arguments)) if word != field), "")
+    path = module.installed_file() if name.replace("-", "_") in MODULES else None
+    version = module.installed_version(path) if path is not None else None
+    if path is None or version is None:
+        return refuse(f"modinfo: ERROR: Module {name} not found.")
+    fields = {
+        "filename": str(path),
+        "version": version,
+        "license": "NVIDIA",
+        "vermagic": f"{os.uname().release} SMP mod_unload",
+    }
+    if field is not None:
+        return say(f"{fields[field]}\n" if field in fields else "")
+    return say("".join(f"{key + ':':<15} {value}\n" for key, value in fields.items()))
+
+
+def modprobe(paths: Paths, arguments: list[str]) -> int:
+    """Load or (`-r`) unload the driver's modules. Never touches the host's."""
+    removing = "-r" in arguments or "--remove" in arguments
+    for name in words_of(arguments):
+        plain = name.replace("-", "_")
+        path = module.installed_file() if plain in MODULES else None
+        if removing and plain in MODULES and module.loaded_version(paths) is not None:
+            if any(paths.loads.glob("[0-9]*")):
+                return refuse(f"modprobe: FATAL: Module {name} is in use.")
+            module.unload(paths)
+        elif not removing and path is not None and (version := module.installed_version(path)) is not None:
+            if module.loaded_version(paths) is None:
+                module.load(paths, version)
+        elif not (removing and plain in MODULES):
+            return refuse(f"modprobe: FATAL: Module {name} not found in directory /lib/modules/{os.uname().release}")
+    return 0
+
+
+def rmmod(paths: Paths, arguments: list[str]) -> int:
+    """Unload, with rmmod's words."""
+    if module.loaded_version(paths) is None or words_of(arguments)[:1] != ["nvidia"]:
+        return refuse(f"rmmod: ERROR: Module {' '.join(words_of(arguments))} is not currently loaded")
+    return modprobe(paths, ["-r", "nvidia"])
+
+
+def lsmod(paths: Paths, _: list[str]) -> int:
+    """The driver's modules, if loaded; the host's are none of the rig's business."""
+    lines = ["Module                  Size  Used by"]
+    if module.loaded_version(paths) is not None:
+        sizes = {"nvidia_uvm": 1257472, "nvidia_drm": 69632, "nvidia_modeset": 1183744, "nvidia": 40837120}
+        users = {"nvidia_modeset": "nvidia_drm", "nvidia": "nvidia_uvm,nvidia_modeset"}
+        for name in MODULES:
+            by = users.get(name, "")
+            lines.append(f"{name:<19} {sizes[name]:>9}  {by.count(',') + bool(by)} {by}".rstrip())
+    return say("\n".join(lines) + "\n")
+
+
+def mokutil(_: Paths, arguments: list[str]) -> int:
+    """`--sb-state`: Secure Boot is off."""
+    if arguments != ["--sb-state"]:
+        return refuse("mokutil: only --sb-state is simulated")
+    return say("SecureBoot disabled\n")
+
+
+def lspci(paths: Paths, arguments: list[str]) -> int:
+    """The simulated cards; `-n`/`-nn` with numbers, `-k` with the driver."""
+    state = read_state(paths.state)
+    numbers = "-nn" in arguments
+    loaded = module.loaded_version(paths) is not None
+    lines = []
+    for index in range(int(state["gpu.count"])):
+        bus_id = state[f"gpu.{index}.pci_bus_id"][9:].lower()
+        device = int(state[f"gpu.{index}.pci_device_id"], 16)
+        kind = "VGA compatible controller" + (" [0300]" if numbers else "")
+        ids = f" [{device & 0xFFFF:04x}:{device >> 16:04x}]" if numbers else ""
+        name = state[f"gpu.{index}.name"].removeprefix("NVIDIA ")
+        lines.append(f"{bus_id} {kind}: NVIDIA Corporation GA102 [{name}]{ids} (rev a1)")
+        if "-k" in arguments:
+            lines.append("\tKernel driver in use: nvidia" if loaded else "\tKernel modules: nvidia")
+    return say("".join(f"{line}\n" for line in lines))
+
+
+NAMES: dict[str, Callable[[Paths, list[str]], int]] = {
+    "dmesg": dmesg,
+    "modinfo": modinfo,
+    "modprobe": modprobe,
+    "rmmod": rmmod,
+    "lsmod": lsmod,
+    "mokutil": mokutil,
+    "lspci": lspci,
+}
+
+
+def main(arguments: list[str]) -> int:
+    """Run the program that this file was called as."""
+    name = Path(arguments[0]).name
+    if name not in NAMES:
+        return refuse(f"{name}: call this file by one of the names {', '.join(NAMES)}", 2)
+    return NAMES[name](Paths.from_environment(), arguments[1:])
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))
