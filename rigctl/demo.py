@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import signal
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from rigctl import sim
 from rigctl.accept import AcceptOptions, accept, start_run
-from rigctl.errors import UsageError
 from rigctl.inventory import load_fleet
 from rigctl.measure.progress import Progress
 from rigctl.provision import ProvisionOptions, provision
-from rigctl.sim.faults import CATALOGUE, apply_fault
+from rigctl.sim import UpOptions, down, faults, up
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from rigctl.accept import RunOutcome
@@ -54,6 +52,8 @@ class DemoOptions:
     runs: Path
     fault: str | None = None
     """A fault of the catalogue, applied to the last rig before the acceptance."""
+    fault_parameters: Mapping[str, str] = field(default_factory=dict)
+    """The fault's own, and `when`: `now`, `boot` or `load`."""
     keep: bool = False
     """Leave the rigs running."""
 
@@ -66,17 +66,17 @@ def run_demo(options: DemoOptions, show: Show) -> RunOutcome:
         ChangeIncomplete: the rigs could not be provisioned.
         KeyboardInterrupt: after Ctrl-C, once the rigs are down.
     """
-    if options.fault is not None and options.fault not in CATALOGUE:
-        raise UsageError(f"there is no fault {options.fault!r}", f"rigctl sim faults lists: {', '.join(CATALOGUE)}")
+    if options.fault is not None:
+        faults.check(options.fault, options.fault_parameters)
     with _taken_down(options, show):
         with show.stage(f"Bring up {options.count} simulated rigs"):
-            state = sim.up(sim.UpOptions(count=options.count, directory=options.state), say=show.say)
+            state = up(UpOptions(count=options.count, directory=options.state), say=show.say)
         rigs = load_fleet(state.inventory)
         with show.stage("Provision: driver, CUDA, PyTorch, gpu-burn, stress-ng, over SSH"):
             _provision(ProvisionOptions(inventory=state.inventory, runs=options.runs), show)
         if options.fault is not None:
             with show.stage(f"Break {rigs[-1].name}: {options.fault}"):
-                apply_fault(state, rigs[-1].name, options.fault)
+                faults.apply(options.state, rigs[-1].name, options.fault, options.fault_parameters)
         with show.stage("Accept: burn under guard, training, verdicts, report"):
             return _accept(rigs, options, show)
 
@@ -107,7 +107,7 @@ def _taken_down(options: DemoOptions, show: Show) -> Iterator[None]:
             show.say(f"to take them down: rigctl sim down --state {options.state}")
         else:
             with _uninterrupted(), show.stage("Take the rigs down"):
-                sim.down(options.state)
+                down(options.state)
 
 
 @contextlib.contextmanager

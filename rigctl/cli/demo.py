@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from rigctl.cli.common import DEFAULT_RUNS, RunsOpt, console
+from rigctl.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +30,11 @@ StateOpt = Annotated[
 ]
 FaultOpt = Annotated[
     str | None,
-    typer.Option("--fault", metavar="NAME", help="Break the last rig before the acceptance: see 'rigctl sim faults'."),
+    typer.Option(
+        "--fault",
+        metavar="NAME[,KEY=VALUE…]",
+        help="Break the last rig before the acceptance: see 'rigctl sim faults'.",
+    ),
 ]
 KeepOpt = Annotated[bool, typer.Option("--keep", help="Leave the rigs running.")]
 
@@ -52,11 +57,24 @@ def demo_command(
 
     began = time.monotonic()
     with _terminated_like_interrupted():
-        outcome = run_demo(DemoOptions(count, state or default_state(), runs, fault, keep), ConsoleShow())
+        name, parameters = named_fault(fault)
+        options = DemoOptions(count, state or default_state(), runs, name, parameters, keep)
+        outcome = run_demo(options, ConsoleShow())
     print_record(console, outcome.record)
     console.print(f"\nThe demo took {spoken(time.monotonic() - began)}. The report:")
     sys.stdout.write(f"{(outcome.run_dir.path / 'report.html').resolve()}\n")
     raise typer.Exit(outcome.record.exit_code)
+
+
+def named_fault(words: str | None) -> tuple[str | None, dict[str, str]]:
+    """Return name and parameters of `NAME,KEY=VALUE,…`. Raises UsageError."""
+    if words is None:
+        return None, {}
+    name, *pairs = words.split(",")
+    wrong = [pair for pair in pairs if "=" not in pair]
+    if wrong:
+        raise UsageError(f"--fault {words}: {wrong[0]!r} is not KEY=VALUE", "for example: --fault ssh_down,when=load")
+    return name, dict(pair.split("=", 1) for pair in pairs)
 
 
 def default_state() -> Path:
