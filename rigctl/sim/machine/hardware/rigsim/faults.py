@@ -123,7 +123,7 @@ def read_book(path: Path) -> list[Applied]:
 
 @contextmanager
 def locked_book(path: Path) -> Iterator[list[Applied]]:
-    """All applied faults, to be changed in place; kept at the end. The daemon and the entry never overwrite each other."""
+    """All applied faults, to be changed in place and kept at the end; nobody else writes meanwhile."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -1,8 +1,6 @@
-#!/usr/bin/python3
-"""dmesg, modinfo, modprobe, rmmod, lsmod, mokutil and lspci of a simulated rig; one file, many names.
+"""dmesg, modinfo, modprobe, rmmod, lsmod, mokutil and lspci of a simulated rig; one program, many names.
 
-In a container these would show or change the host: its kernel log, its modules, its PCI devices. Link each name in
-NAMES to this file, ahead of the real ones on PATH.
+In a container the real ones would show or change the host: its kernel log, its modules, its PCI devices.
 """
 
 from __future__ import annotations
@@ -13,12 +11,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "hardware"))
-
-from rigsim import module  # noqa: E402
-from rigsim.paths import Paths  # noqa: E402
-from rigsim.state import read_state  # noqa: E402
+from . import module
+from .paths import Paths
+from .state import read_state
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -159,7 +154,3 @@ def main(arguments: list[str]) -> int:
     if name not in NAMES:
         return refuse(f"{name}: call this file by one of the names {', '.join(NAMES)}", 2)
     return NAMES[name](Paths.from_environment(), arguments[1:])
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv))
