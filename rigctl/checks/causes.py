@@ -100,7 +100,7 @@ RULES: tuple[Rule, ...] = (
     Rule("topology.nvlink", _same_card("topology.nvlink_speed")),
     Rule("thermals.settled_gpu_temp", _same_card("thermals.guard", *_HEAT), (Verdict.FAIL,)),
     Rule("thermals.guard", _whole_rig(*(_LOADED - {"thermals.guard"}), "measure.telemetry")),
-    Rule("software.gpu_burn_build", _whole_rig(*_BURN), (Verdict.ERROR,)),
+    Rule("software.gpu_burn_build", _whole_rig(*_BURN, "throughput.cpu_burn"), (Verdict.ERROR,)),
     Rule("software.torch", _whole_rig("throughput.training")),
     Rule("power.limit", _same_card("power.share_of_limit", "throughput.burn_gflops", "power.wall"), (Verdict.FAIL,)),
     Rule("thermals.throttle", _same_card("throughput.burn_gflops", "power.share_of_limit"), (Verdict.FAIL,)),

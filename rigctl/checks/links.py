@@ -6,7 +6,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
 from rigctl.checks.cards import ABSENT, cards, each_card, why_no_card
-from rigctl.checks.load import loaded
+from rigctl.checks.load import GPU_STEPS, loaded
 from rigctl.checks.say import Say
 from rigctl.parse import ParseError, nvlink, smi, topo
 from rigctl.parse.xid import same_card
@@ -88,7 +88,12 @@ def _judge(say: Say, readings: Readings, pair: _Pair, link: LinkSpec | None, mat
         return say.error(
             f"NVML does not tell the links of {', '.join(unread)}", f"nvidia-smi nvlink -s on {readings.rig}"
         )
-    lowest = min(len(towards), len(back), _lowest_under_load(readings, pair, towards))
+    lowest = min(
+        len(towards),
+        len(back),
+        _lowest_under_load(readings, pair.one.uuid, towards),
+        _lowest_under_load(readings, pair.other.uuid, back),
+    )
     by_text = _by_text(matrix, pair)
     if lowest != asked:
         also = f"; nvidia-smi says {by_text}" if by_text else ""
@@ -126,14 +131,10 @@ def _links_towards(one: GpuFacts, other: GpuFacts) -> tuple[int, ...]:
     )
 
 
-def _lowest_under_load(readings: Readings, pair: _Pair, links: tuple[int, ...]) -> int:
-    """Return the fewest of `links` that were up in any loaded sample; all of them where no sample tells."""
-    busy = [one.gpu for step in ("gpu_burn", "all_burn") for one in loaded(readings, step, pair.one.uuid)]
-    counts = [
-        sum(gpu.links_active[link] for link in links if link < len(gpu.links_active))
-        for gpu in busy
-        if gpu.links_active
-    ]
+def _lowest_under_load(readings: Readings, uuid: str, links: tuple[int, ...]) -> int:
+    """Return the fewest of a card's `links` that were up in any loaded sample; all of them where no sample tells."""
+    busy = [one.gpu.links_active for step in GPU_STEPS for one in loaded(readings, step, uuid)]
+    counts = [sum(active[link] for link in links if link < len(active)) for active in busy if active]
     return min(counts, default=len(links))
 
 

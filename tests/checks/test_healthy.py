@@ -37,7 +37,7 @@ def all_verdicts(spec=None, readings=None, profile=h.PROFILE, topo=None, nvlink=
         burn.oracle(spec, readings, profile),
         throughput.burn_gflops(spec, readings, profile),
         throughput.cpu_burn(readings, profile),
-        software.torch(spec, readings, h.reply("2.0.1+cu117\n")),
+        software.torch(spec, readings, h.reply(f"{readings.facts.tools.torch if readings.facts else ''}\n")),
         throughput.training(spec, readings),
         software.cuda_toolkit(spec, readings),
         measure.telemetry(readings, profile),

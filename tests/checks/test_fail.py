@@ -1,0 +1,138 @@
+"""For each check at least one reading on which it fails: a check that cannot fail is none."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from rigctl.checks.catalogue import CATALOGUE
+from rigctl.model.reading import DriverFacts, KernelMessage, LinkFacts
+from rigctl.model.verdict import Verdict
+
+from . import healthy as h
+from .test_healthy import all_verdicts
+
+
+def tools(**changes):
+    return h.facts().tools.model_copy(update=changes)
+
+
+def under_load(**changes):
+    """Samples in which card 2 shows `changes` under load."""
+    return {"samples": h.with_gpu_samples(lambda gpu, _: changes if gpu.slot == 2 and gpu.util_pct == 100 else None)}
+
+
+def three_links(i):
+    links = (*h.gpu(i).links[:3], LinkFacts(link=3, active=False))
+    return h.gpu(i, links=links)
+
+
+def trained(**changes):
+    return {"logs": h.with_logs(train__json=json.dumps(json.loads(h.logs()["train.json"]) | changes))}
+
+
+def kernel(*messages, at=20.0):
+    return {"kernel": tuple(KernelMessage(t_wall_s=h.T0 + at, message=message) for message in messages)}
+
+
+FALLEN = "NVRM: Xid (PCI:0000:02:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus."
+SLOW_ROWS = [h.row(p, rates=(26_900, 23_000)) for p in (20.0, 50.0, 70.0, 90.0, 100.0)]
+DRIFT_ROWS = [h.row(p, rates=(26_900, rate)) for p, rate in ((20.0, 27_500), (40.0, 27_400), (90.0, 26_000))]
+ERROR_ROWS = [h.row(30.0, errors=("0 ", "12  (WARNING!)")), h.row(60.0), h.row(100.0)]
+
+FAILS = {
+    "kernel.same_boot": {"boot_id_after": "another"},
+    "software.driver_version": {
+        "facts": h.facts(driver=DriverFacts(loaded="515.105.01", library="535.247.01"), gpus=())
+    },
+    "topology.gpu_count": {"facts": h.facts(gpus=(h.gpu(0),))},
+    "topology.gpu_model": {"facts": h.facts(gpus=(h.gpu(0), h.gpu(1, name="NVIDIA GeForce RTX 3090")))},
+    "topology.gpu_memory": {"facts": h.facts(gpus=(h.gpu(0), h.gpu(1, memory_mib=12288)))},
+    "topology.nvlink": {"facts": h.facts(gpus=(three_links(0), three_links(1)))},
+    "topology.nvlink_speed": {
+        "facts": h.facts(
+            gpus=(
+                h.gpu(0),
+                h.gpu(
+                    1,
+                    links=(
+                        *h.gpu(1).links[:3],
+                        LinkFacts(link=3, active=True, remote_pci_bus_id=h.BUS[0], speed_gb_per_s=7.03),
+                    ),
+                ),
+            )
+        )
+    },
+    "topology.pcie_gen": under_load(pcie_gen=3),
+    "topology.pcie_width": under_load(pcie_width=4),
+    "kernel.xid": kernel(FALLEN),
+    "thermals.settled_gpu_temp": under_load(temp_c=74.0),
+    "thermals.guard": {"events": h.guard_stop("gpu_burn", 25.0, reason="temperature", slot=2, found=85.0, limit=85.0)},
+    "thermals.throttle": under_load(throttle=0x4 | 0x40),
+    "thermals.cpu_temp": {"samples": h.with_samples(("cpu_burn",), cpu_temp_c=95.0)},
+    "power.limit": {"facts": h.facts(gpus=(h.gpu(0), h.gpu(1, power_limit_w=350.0)))},
+    "power.share_of_limit": under_load(power_w=300.0),
+    "power.wall": {"samples": h.with_samples(("all_burn",), wall_power_w=1010.0)},
+    "software.gpu_burn_build": {
+        "facts": h.facts(tools=tools(gpu_burn_build={"commit": "3ead140", "compute_capabilities": "['7.5']"}))
+    },
+    "throughput.gpu_burn": {"logs": h.with_logs(gpu_burn__log=h.burn_log(ERROR_ROWS))},
+    "throughput.burn_gflops": {"logs": h.with_logs(gpu_burn__log=h.burn_log(SLOW_ROWS))},
+    "throughput.cpu_burn": {
+        "events": tuple(
+            e.model_copy(update={"detail": e.detail | {"exit_status": 2}})
+            if e.event == "load_exited" and e.detail["load"] == "cpu"
+            else e
+            for e in h.events()
+        )
+    },
+    "software.torch": {"facts": h.facts(tools=tools(torch="2.8.0+cu128"))},
+    "throughput.training": trained(tokens_per_s=4100.0),
+    "software.cuda_toolkit": {"facts": h.facts(tools=tools(nvcc="12.2"))},
+}
+CANNOT_FAIL = {
+    "measure.reached": "a rig that is not reached is an error",
+    "measure.telemetry": "missing samples are an error",
+    "thermals.hotspot_temp": "no card shows it: blind, and an error where no card is seen",
+}
+
+
+def test_every_check_has_a_rig_on_which_it_fails():
+    assert set(FAILS) | set(CANNOT_FAIL) == set(CATALOGUE)
+
+
+@pytest.mark.parametrize("check", FAILS)
+def test_it_fails(check):
+    verdicts = all_verdicts(readings=h.readings(**FAILS[check]))
+    failed = [v for v in verdicts if v.check == check and v.verdict is Verdict.FAIL]
+    assert failed, [v for v in verdicts if v.check == check]
+    for verdict in failed:
+        assert verdict.fix
+        assert verdict.reason
+        assert verdict.found is not None
+        assert verdict.expected is not None
+        assert verdict.caused_by is None
+
+
+@pytest.mark.parametrize("check", FAILS)
+def test_a_fault_of_one_card_is_not_the_other_cards(check):
+    verdicts = all_verdicts(readings=h.readings(**FAILS[check]))
+    assert not [v for v in verdicts if v.subject == h.SLOT1 and v.verdict is Verdict.FAIL], check
+
+
+def test_a_rate_that_falls_during_the_burn_fails_with_the_drift_as_limit():
+    verdicts = all_verdicts(readings=h.readings(logs=h.with_logs(gpu_burn__log=h.burn_log(DRIFT_ROWS))))
+    (failed,) = [v for v in verdicts if v.verdict is Verdict.FAIL]
+    assert (failed.check, failed.subject, failed.expected, failed.unit) == (
+        "throughput.burn_gflops", h.SLOT2, 0.03, "share",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("step", ["gpu_burn", "all_burn"])
+def test_the_wall_is_two_sided_and_judged_per_load(step):
+    limits = {"wall_power_gpu_burn_w": 1120.0}
+    for watts, word in ((700.0, "FAIL"), (1500.0, "FAIL"), (1180.0, "PASS")):
+        readings = h.readings(samples=h.with_samples((step,), wall_power_w=watts))
+        (found,) = [v for v in all_verdicts(h.spec(limits=limits), readings) if v.key == f"power.wall[{step}]"]
+        assert found.verdict is Verdict[word]
