@@ -29,6 +29,9 @@ mkdir -p "$lib"
 cp -r "$machine/hardware" "$machine/shims" "$machine/smi" "$lib/"
 cp -r "$machine/boot/init" "$machine/boot/faults.d" "$lib/"
 ln -s hardware/fault "$lib/fault"
+for shim in "$lib"/shims/*; do
+  if [ -x "$shim" ] && [ -f "$shim" ]; then ln -s "$shim" /usr/local/sbin/; fi
+done
 cp "$machine/boot/rigsim-hardware.service" /etc/systemd/system/
 mkdir -p /etc/systemd/system/multi-user.target.wants
 ln -sf /etc/systemd/system/rigsim-hardware.service /etc/systemd/system/multi-user.target.wants/
