@@ -136,14 +136,18 @@ def _link_pool(root: Path, target: str) -> None:
 
 
 def main() -> int:
-    """Build the archives, or with `--versions` print which driver versions need libraries."""
+    """Build the archives; with `--versions` or `--toolkits` print what must be compiled before."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--versions", action="store_true", help="print 'BRANCH VERSION' of each real driver, and exit")
+    parser.add_argument("--toolkits", action="store_true", help="print the series of each CUDA toolkit, and exit")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--built", type=Path)
     asked = parser.parse_args()
     if asked.versions:
         sys.stdout.writelines(f"{branch} {version}\n" for branch, version in versions_to_compile(definition()))
+        return 0
+    if asked.toolkits:
+        sys.stdout.writelines(f"{entry['series']}\n" for entry in definition()["cuda"]["toolkits"])
         return 0
     if asked.out is None or asked.built is None:
         parser.error("--out and --built are needed")
