@@ -81,9 +81,9 @@ def _refuse_when_busy(run_id: str) -> None:
 
     running = unit.running_runs()
     if running:
-        told = f"run {running[0]} is under way on this rig"
         raise AgentError(
-            told, f"wait for it, or `rigctl` on its controller; on the rig: systemctl stop {unit_name(running[0])}"
+            f"run {running[0]} is under way on this rig",
+            f"wait for its end, or stop it on the rig: systemctl stop {unit_name(running[0])}",
         )
     left = unit.processes(run_id)
     if left:

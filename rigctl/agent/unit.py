@@ -44,7 +44,9 @@ def properties_for(runtime_max_s: float, log: Path) -> list[str]:
         f"RuntimeMaxSec={runtime_max_s:.0f}",
         f"TimeoutStartSec={START_S}",
         f"TimeoutStopSec={STOP_S}",
-        "KillMode=control-group",
+        # SIGTERM is the guard's alone: it ends the load and keeps the readings. What is left when the guard is gone,
+        # however it went, gets SIGKILL at once; with control-group a burner deaf to SIGTERM would go on for STOP_S.
+        "KillMode=mixed",
         "SendSIGKILL=yes",
         "Restart=no",
         f"StandardOutput=append:{log}",

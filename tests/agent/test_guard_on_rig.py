@@ -1,0 +1,270 @@
+"""The guard where it works: in a systemd unit on a simulated rig, with a burner that takes no notice of SIGTERM."""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from rigctl import sim
+from rigctl.fleet.bundle import build_bundle
+from rigctl.model.reading import RigEvent, Sample
+from rigctl.sim import podman
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+pytestmark = pytest.mark.rigs
+
+AGENT = "/var/cache/rigctl/agent.pyz"
+BURN_DIR = "/opt/standin"
+BURNER = """#!/bin/bash
+# Keeps both cards busy, has a child of its own, and takes no notice of SIGTERM.
+trap '' TERM
+printf 'gpu 0 burn 1.0 20000\\ngpu 1 burn 1.0 20000\\n' >"/run/rigsim/load/$$"
+sleep "${!#}" &
+wait
+"""
+
+
+class OnRig:
+    """One simulated rig, and the agent on it."""
+
+    def __init__(self, state: sim.State) -> None:
+        self.pod = podman.find()
+        self.state = state
+        self.container = state.rigs[0].container
+        self.run_number = 0
+        self.run_id = ""
+
+    def shell(self, text: str) -> str:
+        return self.pod.execute(self.container, "bash", "-c", text)
+
+    def put(self, path: str, data: bytes) -> None:
+        self.pod.execute(
+            self.container, "bash", "-c", f"mkdir -p $(dirname {path}) && cat >{path} && chmod 755 {path}", stdin=data
+        )
+
+    def prepare(self) -> None:
+        self.shell("apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y nvidia-driver-515")
+        self.shell("systemctl reboot &>/dev/null || true")
+        until(self._answers, 60)
+        self.put(AGENT, build_bundle().data)
+        self.put(f"{BURN_DIR}/gpu_burn", BURNER.encode())
+        self.put(f"{BURN_DIR}/compare.fatbin", b"")
+
+    def _answers(self) -> bool:
+        try:
+            return self.shell("cat /sys/module/nvidia/version").startswith("515.")
+        except podman.PodmanFailed:
+            return False
+
+    def ask(self, *args: str, stdin: bytes = b"") -> dict[str, Any]:
+        # A refusal is exit status 1 with its words on stdout.
+        command = " ".join(["python3 -I", AGENT, *args, "|| true"])
+        answer: dict[str, Any] = json.loads(self.pod.execute(self.container, "bash", "-c", command, stdin=stdin))
+        return answer
+
+    def start(self, seconds: float = 60, **changed: Any) -> dict[str, Any]:
+        self.run_number += 1
+        self.run_id = f"guard-{self.run_number}"
+        plan = {
+            "run_id": self.run_id,
+            "sample_hz": 10,
+            "controller_lost_s": 60,
+            "max_gpu_temp_c": 90,
+            "stale_sample_s": 5,
+            "expected_gpus": [card["uuid"] for card in self.ask("facts")["gpus"]],
+            "wall_meter": {"form": "tasmota", "url": "http://127.0.0.1:8089/cm?cmnd=Status%208"},
+            "gpu_burn_dir": BURN_DIR,
+            "torch_venv": "/nowhere",
+            "steps": [
+                {"name": "idle", "seconds": 1, "loads": []},
+                {"name": "gpu_burn", "seconds": seconds, "loads": ["gpu"]},
+            ],
+        }
+        return self.ask("start", stdin=json.dumps(plan | changed).encode())
+
+    def burning(self) -> bool:
+        return self.shell("pgrep -f '^/bin/bash ./gpu_burn' || true").strip() != ""
+
+    def active(self) -> str:
+        return self.shell(f"systemctl show -p ActiveState --value rigctl-{self.run_id}.service").strip()
+
+    def unit_result(self) -> str:
+        return self.shell(f"systemctl show -p Result --value rigctl-{self.run_id}.service").strip()
+
+    def guard_pid(self) -> str:
+        return self.shell(f"systemctl show -p MainPID --value rigctl-{self.run_id}.service").strip()
+
+    def spooled(self, name: str) -> list[str]:
+        return self.shell(f"cat /var/lib/rigctl/runs/{self.run_id}/{name}").splitlines()
+
+    def events(self) -> list[RigEvent]:
+        return [RigEvent.model_validate_json(line) for line in self.spooled("events.jsonl")]
+
+    def stop_event(self) -> dict[str, Any]:
+        (stop,) = [event.detail for event in self.events() if event.event == "guard_stopped"]
+        return stop
+
+
+def until(condition: Callable[[], bool], limit_s: float) -> float:
+    """Seconds until the condition held."""
+    began = time.monotonic()
+    while not condition():
+        assert time.monotonic() - began < limit_s, f"not within {limit_s} s"
+        time.sleep(0.2)
+    return time.monotonic() - began
+
+
+@pytest.fixture(scope="module")
+def provisioned(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OnRig]:
+    directory = Path(tmp_path_factory.mktemp("guard-rig"))
+    made = OnRig(sim.up(sim.UpOptions(count=1, directory=directory, training=False)))
+    made.prepare()
+    yield made
+    sim.down(directory)
+
+
+@pytest.fixture
+def rig(provisioned: OnRig) -> Iterator[OnRig]:
+    yield provisioned
+    provisioned.shell("/usr/local/lib/rigsim/fault clear")
+    provisioned.ask("stop", "--run", provisioned.run_id, "--reason", "end_of_test")
+    provisioned.ask("ack", "--run", provisioned.run_id)
+    assert not provisioned.burning()
+
+
+def test_a_burn_is_polled_by_offset_and_acknowledged(rig: OnRig) -> None:
+    started = rig.start(seconds=3)
+    assert started["unit"] == f"rigctl-{rig.run_id}.service"
+    fetched: dict[str, bytes] = {}
+
+    def poll() -> bool:
+        offsets = [word for name, data in fetched.items() for word in ("--offset", f"{name}={len(data)}")]
+        reply = rig.ask("poll", "--run", rig.run_id, *offsets)
+        for name, part in reply["files"].items():
+            assert part["offset"] == len(fetched.get(name, b""))
+            fetched[name] = fetched.get(name, b"") + base64.b64decode(part["data"])
+        return bool(reply["unit"]["active"] != "active")
+
+    until(poll, 30)
+    samples = [Sample.model_validate_json(line) for line in fetched["telemetry.jsonl"].splitlines()]
+    assert [sample.seq for sample in samples] == list(range(len(samples)))
+    loaded = [sample for sample in samples if sample.step == "gpu_burn"]
+    assert len(loaded) >= 0.7 * 10 * 3
+    assert all(gpu.error is None and gpu.links_active for sample in loaded for gpu in sample.gpus)
+    assert loaded[-1].gpus[0].pcie_gen == 4
+    assert loaded[-1].wall_power_w is not None
+    assert fetched["events.jsonl"] == "\n".join(rig.spooled("events.jsonl")).encode() + b"\n"
+    assert [event.event for event in rig.events()][-1] == "plan_finished"
+    assert rig.ask("ack", "--run", rig.run_id) == {"removed": True}
+    assert "no readings" in rig.ask("poll", "--run", rig.run_id)["error"]
+
+
+def test_a_second_run_is_refused_while_one_is_under_way(rig: OnRig) -> None:
+    rig.start()
+    until(rig.burning, 15)
+    first = rig.run_id
+    refused = rig.start()
+    rig.run_id = first
+    assert f"run {first} is under way" in refused["error"]
+    assert "still under way" in rig.ask("ack", "--run", first)["error"]
+    stopped = rig.ask("stop", "--run", first, "--reason", "enough")
+    assert stopped["was_active"] is True
+    assert stopped["left_running"] == []
+    assert rig.stop_event()["found"] == "enough"
+    again = rig.ask("stop", "--run", first)
+    assert (again["was_active"], again["left_running"]) == (False, [])
+
+
+def test_a_lost_controller_stops_the_burn_in_time(rig: OnRig) -> None:
+    rig.start(controller_lost_s=10)
+    until(rig.burning, 15)
+    silent_for = until(lambda: not rig.burning(), 15)
+    assert silent_for < 15
+    until(lambda: rig.active() == "inactive", 15)
+    stop = rig.stop_event()
+    assert (stop["reason"], stop["limit"]) == ("controller_lost", 10)
+
+
+def test_a_dead_pump_stops_the_burn_at_the_limit(rig: OnRig) -> None:
+    rig.shell("/usr/local/lib/rigsim/fault apply pump_dead")
+    rig.start(seconds=120, max_gpu_temp_c=75, controller_lost_s=150)
+    until(lambda: rig.active() == "inactive", 120)
+    stop = rig.stop_event()
+    assert (stop["reason"], stop["limit"]) == ("temperature", 75)
+    # Heat rises twenty times as fast here as in a real loop, and still it was seen within a degree or two.
+    assert 75 <= stop["found"] <= 78
+    at = {event.event: event.t_mono_s for event in rig.events()}
+    assert at["load_exited"] - at["guard_stopped"] < 1
+
+
+def test_a_guard_that_hangs_takes_the_burn_with_it(rig: OnRig) -> None:
+    rig.start()
+    until(rig.burning, 15)
+    rig.shell(f"kill -STOP {rig.guard_pid()}")
+    assert until(lambda: not rig.burning(), 25) < 25
+    assert rig.unit_result() == "watchdog"
+    assert rig.ask("stop", "--run", rig.run_id)["left_running"] == []
+
+
+def test_a_guard_that_is_killed_takes_the_burn_with_it(rig: OnRig) -> None:
+    rig.start()
+    until(rig.burning, 15)
+    rig.shell(f"kill -KILL {rig.guard_pid()}")
+    assert until(lambda: not rig.burning(), 5) < 5
+    assert rig.ask("poll", "--run", rig.run_id)["unit"] | {"status": ""} == {
+        "active": "failed",
+        "result": "signal",
+        "status": "",
+        "exit_status": "9",
+    }
+
+
+def test_a_full_disk_stops_the_burn_and_says_so(rig: OnRig) -> None:
+    rig.shell("mkdir -p /var/lib/rigctl && mount -t tmpfs -o size=1M tmpfs /var/lib/rigctl")
+    try:
+        rig.start()
+        until(rig.burning, 15)
+        spool = f"/var/lib/rigctl/runs/{rig.run_id}"
+        rig.shell(f"dd if=/dev/zero of={spool}/.filler bs=4k &>/dev/null || true")
+        until(lambda: rig.active() != "active", 20)
+        assert not rig.burning()
+        stop = rig.stop_event()
+        assert stop["reason"] == "spool_failed"
+        assert "No space left" in stop["found"]
+        assert rig.events()[-1].event == "plan_finished"
+    finally:
+        rig.ask("stop", "--run", rig.run_id)
+        rig.shell("umount -l /var/lib/rigctl")
+
+
+def test_a_rig_without_the_burner_goes_on_with_the_other_steps(rig: OnRig) -> None:
+    rig.start(
+        gpu_burn_dir="/nowhere",
+        steps=[
+            {"name": "gpu_burn", "seconds": 5, "loads": ["gpu"]},
+            {"name": "idle", "seconds": 1, "loads": []},
+        ],
+    )
+    until(lambda: rig.active() == "inactive", 20)
+    events = rig.events()
+    (error,) = [event.detail for event in events if event.event == "error"]
+    assert error["needs"] == "gpu_burn"
+    assert "rigctl provision" in str(error["hint"])
+    assert ("step_finished", "idle") in [(event.event, event.step) for event in events]
+
+
+def test_the_kernel_log_is_read_and_kept(rig: OnRig) -> None:
+    told = rig.ask("kernel", "--since-wall", "0")
+    assert told["kernel_read"] is True
+    assert any("NVRM: loading" in message["message"] for message in told["kernel"])
+    later = rig.ask("kernel", "--since-wall", f"{time.time() + 60:.0f}")
+    assert (later["kernel"], later["kernel_read"]) == ([], True)
+    rig.start(seconds=1)
+    until(lambda: rig.active() == "inactive", 20)
