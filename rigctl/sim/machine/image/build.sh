@@ -40,16 +40,18 @@ python3 -m compileall -q "$lib/hardware/rigsim" "$lib/smi"
 
 step "libraries of each driver version"
 cd "$machine"
-python3 -m packages.build --versions | while read -r branch version; do
+python3 -m packages.build --versions >/tmp/versions
+while read -r branch version; do
   mkdir -p "$built/libraries/$version"
   make -s -C nvml BRANCH="$branch" VERSION="$version" OUT="$built/libraries/$version"
   make -s -C cuda driver BRANCH="$branch" VERSION="$version" OUT="$built/libraries/$version"
-done
+done </tmp/versions
 
 step "CUDA toolkits"
-python3 -m packages.build --toolkits | while read -r series; do
+python3 -m packages.build --toolkits >/tmp/toolkits
+while read -r series; do
   make -s -C cuda toolkit TOOLKIT="$series" OUT="$built/cuda/$series"
-done
+done </tmp/toolkits
 
 step "package archives"
 mkdir -p "$built/programs" /srv/rigsim
@@ -76,7 +78,7 @@ dpkg --install "/srv/rigsim/pool/main/linux-image-${release}"_*.deb "/srv/rigsim
 echo "$lib/uname.so" >/etc/ld.so.preload
 
 step "clean up"
-rm -rf "$built" /var/lib/apt/lists/* /var/cache/apt/*.bin
+rm -rf "$built" /tmp/versions /tmp/toolkits /var/lib/apt/lists/* /var/cache/apt/*.bin
 # As on a machine that was installed long ago: whoever caches the index by its age must fetch it first.
 touch -d 2022-01-01 /var/lib/apt/lists
 rm -f /etc/machine-id /var/lib/dbus/machine-id

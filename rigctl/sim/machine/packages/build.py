@@ -68,6 +68,8 @@ def _cuda(out: Path, cuda: dict[str, Any], files: DriverFiles, built: Path) -> N
         toolkit = Toolkit(**{key: value for key, value in entry.items() if key != "source"})
         home = built / "cuda" / toolkit.series
         content = {str(path.relative_to(home)): path.read_bytes() for path in _files(home)}
+        if not content:
+            raise SystemExit(f"error: nothing was compiled for CUDA {toolkit.series} in {home}")
         found += toolkit_packages(toolkit, content)
     root = out / "cuda"
     write_index(root, _put(out, "cuda", found))
