@@ -126,7 +126,8 @@ def no_xid(readings: Readings) -> list[CheckVerdict]:
 
 
 def _of_card(say: Say, rig: str, seen: list[Seen]) -> CheckVerdict:
-    worst = next((one for one in seen if one.effect == "fail"), seen[0])
+    # A channel that was cleared away (45) follows from another Xid, if there is one.
+    worst = min(seen, key=lambda one: (one.effect != "fail", one.xid.number == xid.CHANNEL_REMOVED))
     numbers = ", ".join(str(number) for number in sorted({one.xid.number for one in seen}))
     meaning = xid.meaning(worst.xid.number)
     reason = f"Xid {worst.xid.number} ({meaning.mnemonic}): {worst.xid.text or 'no text'}"

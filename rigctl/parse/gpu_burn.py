@@ -40,7 +40,7 @@ _BURNING = re.compile(r"Burning for (\d+) sec(?:ond)?s\.?", re.ASCII)
 _SUMMARY = re.compile(r"Summary at:.*")
 _TESTED = re.compile(r"Tested (\d+) GPUs:", re.ASCII)
 _VERDICT = re.compile(r"GPU (\d+): (OK|FAULTY)\b", re.ASCII)
-_WRAPPER = re.compile(r"gpu-burn (?!-)")
+_WRAPPER = re.compile(r"\Agpu-burn (?!-)")
 """A prefix that log collectors put before each line."""
 _MAX_TROUBLE = 20
 """Lines of trouble kept: one message can be repeated tens of thousands of times (issue 52)."""
@@ -147,7 +147,7 @@ class _Reader:
         self.log = BurnLog()
         self._cards: dict[str, Card] = {}
         self._rows: list[Row] = []
-        self._since_summary: Row | None = None
+        self._period: list[int] = []
         self._errors: list[int] = []
         self._verdicts: list[tuple[int, str]] = []
         self._trouble: list[str] = []
@@ -225,20 +225,17 @@ class _Reader:
             for (n, rate), (count, note) in zip(done, errors, strict=True)
         )
         temps = tuple(float(m[1]) if m[1] else None for m in _TEMP_ONE.finditer(match["temps"]))
-        row = Row(float(match["percent"].replace(",", ".")), workers, temps)
-        self._rows.append(row)
-        self._since_summary = row
+        self._rows.append(Row(float(match["percent"].replace(",", ".")), workers, temps))
+        # A wrapped (negative) count is still a count of errors; beside DIED it was never set.
+        counts = [0 if worker.died else abs(worker.errors) for worker in workers]
+        self._period = [max(pair) for pair in zip(self._period or counts, counts, strict=True)]
         return True
 
     def _close_period(self) -> None:
         """Add the counts of the period that a summary (or the end) closes."""
-        row, self._since_summary = self._since_summary, None
-        if row is None:
-            return
-        self._errors = self._errors or [0] * len(row.workers)
-        for i, worker in enumerate(row.workers):
-            # A wrapped (negative) count is still a count of errors; beside DIED it was never set.
-            self._errors[i] += 0 if worker.died else abs(worker.errors)
+        period, self._period = self._period, []
+        if period:
+            self._errors = [sum(pair) for pair in zip(self._errors or [0] * len(period), period, strict=True)]
 
 
 def _figure(text: str) -> float:
