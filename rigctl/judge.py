@@ -127,7 +127,7 @@ def _run_pytest(plugin: JudgePlugin, run_dir: RunDir) -> None:
     if status in (pytest.ExitCode.INTERNAL_ERROR, pytest.ExitCode.USAGE_ERROR):
         first = plugin.trouble[0].splitlines()[-1] if plugin.trouble else f"pytest ended with status {status}"
         raise RigctlError(f"judging broke: {first}", f"see {run_dir.path / 'judge.log'}")
-    if status == pytest.ExitCode.INTERRUPTED and not plugin.trouble:
+    if plugin.interrupted:
         raise KeyboardInterrupt
 
 

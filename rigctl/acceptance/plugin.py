@@ -68,6 +68,7 @@ class JudgePlugin:
         self._suite = suite
         self.trouble: list[str] = []
         """Errors of pytest itself, in its own words."""
+        self.interrupted = False
 
     @pytest.fixture(autouse=True)
     def _of_one_rig(self, rig: RunRig) -> RunRig:
@@ -145,6 +146,12 @@ class JudgePlugin:
         """Keep the text; pytest would print it."""
         self.trouble.append(str(excrepr))
         return True
+
+    def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+        """Tell Ctrl-C from a user's test that calls `pytest.exit`, which leaves the tests after it unrun."""
+        self.interrupted = isinstance(excinfo.value, KeyboardInterrupt)
+        if not self.interrupted:
+            self.trouble.append(f"a test ended the whole run: {excinfo.value}")
 
     def finish(self) -> None:
         """Say an error for every listed check that said nothing."""

@@ -55,6 +55,7 @@ TROUBLE = _any(
     r"Failed to (?:fork|wait|kill).*",
     r"Error (?:in|\().*",
     r"Caught exception.*",
+    r"Failure during compute: .*",
     r"Couldn't .*",
     r"sh: \d+: nvidia-smi: not found",
     r"(?:/bin/)?sh: (?:line \d+: )?nvidia-smi: command not found",

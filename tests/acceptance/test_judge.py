@@ -13,6 +13,7 @@ from checks import healthy as h
 from testinfra.backend.base import BaseBackend
 from testinfra.host import Host
 
+from rigctl.checks.catalogue import CATALOGUE
 from rigctl.errors import ConnectionLost, UsageError
 from rigctl.judge import USER_TESTS, judge_run
 from rigctl.model.reading import CommandReply
@@ -114,6 +115,7 @@ def test_a_healthy_rig_is_well_live_and_in_the_replay(tmp_path):
     live = judge_run(run, {"rig1": fake(run)})
     assert bad(live) == {}
     assert live.rigs[0].counts == {"blind": 2, "pass": len(live.rigs[0].verdicts) - 2}
+    assert {v.check for v in live.rigs[0].verdicts} == set(CATALOGUE)
     assert live.rigs[0].left == "idle"
     assert live.ended_at > live.started_at
     assert dumps(judge_run(run)) == dumps(live)
@@ -239,6 +241,35 @@ def test_a_users_file_that_cannot_be_loaded_is_an_error(tmp_path):
     assert "no_such_module_of_mine" in bad(record)["user.test_mine[rig]"]
     assert record.exit_code == 3
     assert "no_such_module_of_mine" in (run.path / "judge.log").read_text()
+
+
+def test_a_users_test_that_ends_the_run_leaves_errors_and_no_passes(tmp_path):
+    folder = user_tests(tmp_path, "import pytest\ndef test_a(): pytest.exit('enough')\ndef test_b(): pass\n")
+    run = run_of(tmp_path, rig1=h.readings())
+    record = judge_run(run, {"rig1": fake(run)}, user_tests=[folder])
+    assert not any(v.check == "user.test_mine.test_b" for v in record.rigs[0].verdicts)
+    assert "enough" in (run.path / "judge.log").read_text()
+
+
+def test_ctrl_c_in_a_test_is_ctrl_c(tmp_path):
+    folder = user_tests(tmp_path, "def test_a(): raise KeyboardInterrupt\n")
+    run = run_of(tmp_path, rig1=h.readings())
+    with pytest.raises(KeyboardInterrupt):
+        judge_run(run, {"rig1": fake(run)}, user_tests=[folder])
+
+
+def test_a_test_case_of_unittest_is_judged_on_every_rig(tmp_path):
+    text = """
+    import unittest
+    class TestOld(unittest.TestCase):
+        def test_sum(self): self.assertEqual(1, 1)
+    """
+    run = run_of(tmp_path, rig1=h.readings(), rig2=h.readings(rig="rig2"))
+    hosts = {name: fake(run, name) for name in ("rig1", "rig2")}
+    record = judge_run(run, hosts, user_tests=[user_tests(tmp_path, text)])
+    for rig in record.rigs:
+        (found,) = [v for v in rig.verdicts if v.check.startswith("user.")]
+        assert (found.verdict, "rig" in found.reason) == (Verdict.ERROR, True)
 
 
 def test_a_folder_without_tests_is_a_usage_error(tmp_path):
