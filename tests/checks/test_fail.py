@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from rigctl.checks import throughput
 from rigctl.checks.catalogue import CATALOGUE
 from rigctl.model.reading import DriverFacts, KernelMessage, LinkFacts
 from rigctl.model.verdict import Verdict
@@ -122,8 +123,11 @@ def test_a_fault_of_one_card_is_not_the_other_cards(check):
 
 
 def test_a_rate_that_falls_during_the_burn_fails_with_the_drift_as_limit():
-    verdicts = all_verdicts(readings=h.readings(logs=h.with_logs(gpu_burn__log=h.burn_log(DRIFT_ROWS))))
-    (failed,) = [v for v in verdicts if v.verdict is Verdict.FAIL]
+    readings = h.readings(logs=h.with_logs(gpu_burn__log=h.burn_log(DRIFT_ROWS)))
+    long = h.PROFILE.model_copy(update={"gpu_burn_seconds": 600})
+    (failed,) = [v for v in throughput.burn_gflops(h.spec(), readings, long) if v.verdict is Verdict.FAIL]
+    short = throughput.burn_gflops(h.spec(), readings, h.PROFILE)
+    assert {v.verdict for v in short} == {Verdict.PASS}, "half a minute tells no drift"
     assert (failed.check, failed.subject, failed.expected, failed.unit) == (
         "throughput.burn_gflops", h.SLOT2, 0.03, "share",
     )  # fmt: skip
