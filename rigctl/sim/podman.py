@@ -17,8 +17,12 @@ if TYPE_CHECKING:
 LABEL = "rigctl.sim"
 """Every container and image of ours carries a label of this name; labels of details begin with it."""
 
-RUNTIMES = ("", "crun", "runc")
-"""OCI runtimes to try, in this order; the empty name is podman's own choice. crun refuses a hybrid cgroup layout."""
+RUNTIMES = ("runc", "crun", "")
+"""OCI runtimes to try, in this order; the empty name is podman's own choice.
+
+runc comes first: on a hybrid cgroup layout crun starts one container and refuses the next, since which controllers lie
+in version 2 changes as other containers come and go, so that a trial says nothing.
+"""
 
 LIMITS = ("--ulimit=nofile=1024:4096", "--ulimit=nproc=4096:4096")
 """Hard limits cannot be raised inside many containers and sandboxes, and podman asks for more than it may have."""
