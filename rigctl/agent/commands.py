@@ -47,7 +47,7 @@ def probe(gpu_burn_dir: str, torch_venv: str) -> dict[str, Any]:
 def start(plan_text: bytes, places: Places) -> dict[str, Any]:
     """Write the spool and start the guard's unit; refuses when another run, or another program, holds the cards."""
     plan = parse_plan(plan_text)
-    _refuse_when_busy(plan.run_id)
+    _refuse_when_busy()
     spool = places.spool(plan.run_id)
     if spool.exists():
         raise AgentError(
@@ -76,7 +76,7 @@ def start(plan_text: bytes, places: Places) -> dict[str, Any]:
     }
 
 
-def _refuse_when_busy(run_id: str) -> None:
+def _refuse_when_busy() -> None:
     from . import nvml  # noqa: PLC0415 - as in facts
 
     running = unit.running_runs()
@@ -85,7 +85,7 @@ def _refuse_when_busy(run_id: str) -> None:
             f"run {running[0]} is under way on this rig",
             f"wait for its end, or stop it on the rig: systemctl stop {unit_name(running[0])}",
         )
-    left = unit.processes(run_id)
+    left = unit.processes()
     if left:
         raise AgentError(f"processes of an earlier run are left: {', '.join(left)}", "end them, or reboot the rig")
     try:
@@ -111,10 +111,10 @@ def hear(run_id: str, places: Places) -> None:
 
 def poll(run_id: str, offsets: Mapping[str, int], places: Places) -> dict[str, Any]:
     """What is new in the spool, from the offsets on, and how the unit does; a word from the controller."""
+    spool = _existing_spool(run_id, places)
     hear(run_id, places)
     # Asked before the files are read: what an ended unit has written is then all there.
     state = unit.state(run_id)
-    spool = _existing_spool(run_id, places)
     files = {path.name: read_from(path, offsets.get(path.name, 0)) for path in readings_of(spool)}
     return {"boot_id": boot_id(), **stamp(), "unit": state, "files": files}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -105,12 +106,13 @@ def forget(run_id: str) -> None:
     _systemd("systemctl", "reset-failed", unit_name(run_id))
 
 
-def processes(run_id: str, proc: Path = Path("/proc")) -> list[str]:
-    """Processes in the unit's control group, as `PID NAME`; cgroup v1 and v2 alike."""
+def processes(run_id: str | None = None, proc: Path = Path("/proc")) -> list[str]:
+    """Processes in the control group of a run (of any run: None), as `PID NAME`; cgroup v1 and v2 alike."""
+    unit = re.escape(unit_name(run_id)) if run_id is not None else r"rigctl-[^/\n]+\.service"
     found: list[str] = []
     for path in proc.glob("[0-9]*/cgroup"):
         try:
-            inside = unit_name(run_id) in path.read_text(encoding="utf-8")
+            inside = re.search(f"/{unit}(/|$)", path.read_text(encoding="utf-8"), re.MULTILINE)
             name = path.with_name("comm").read_text(encoding="utf-8", errors="replace").strip() if inside else ""
         except OSError:
             continue  # it ended while we looked

@@ -226,6 +226,20 @@ def test_a_guard_that_is_killed_takes_the_burn_with_it(rig: OnRig) -> None:
     }
 
 
+def test_a_driver_that_no_longer_answers_stops_the_burn(rig: OnRig) -> None:
+    rig.start()
+    until(rig.burning, 15)
+    # The simulated driver answers from what its daemon says; a daemon that stands still is a driver that does.
+    rig.shell("systemctl kill -s STOP rigsim-hardware")
+    try:
+        assert until(lambda: not rig.burning(), 20) < 20
+    finally:
+        rig.shell("systemctl kill -s CONT rigsim-hardware")
+    until(lambda: rig.active() == "inactive", 20)
+    stop = rig.stop_event()
+    assert (stop["reason"], stop["limit"]) == ("no_valid_sample", 5)
+
+
 def test_a_full_disk_stops_the_burn_and_says_so(rig: OnRig) -> None:
     rig.shell("mkdir -p /var/lib/rigctl && mount -t tmpfs -o size=1M tmpfs /var/lib/rigctl")
     try:
