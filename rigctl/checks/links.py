@@ -84,7 +84,8 @@ def _judge(say: Say, readings: Readings, pair: _Pair, link: LinkSpec | None, mat
     say = say.of(pair.subject, _word(link))
     towards = _links_towards(pair.one, pair.other)
     back = _links_towards(pair.other, pair.one)
-    if unread := [gpu.subject for gpu in pair if "links" in gpu.missing]:
+    # A card without NVLink says `Not Supported`, which is no gap where none was declared.
+    if unread := [gpu.subject for gpu in pair if "links" in gpu.missing and asked]:
         return say.error(
             f"NVML does not tell the links of {', '.join(unread)}", f"nvidia-smi nvlink -s on {readings.rig}"
         )

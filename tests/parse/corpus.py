@@ -6,8 +6,13 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 CORPUS = Path(os.environ.get("RIGCTL_CORPUS") or Path(__file__).parents[3] / "shared" / "corpus")
+
+
+TRIES = settings(max_examples=200, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
+"""Enough tries to find what breaks a parser, on a machine that may be busy."""
 
 
 def files(*folders: str) -> list[Path]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rigctl.parse import gpu_burn
 
-from .corpus import each, files, read
+from .corpus import TRIES, each, files, read
 
 HEAD = "Using compare file: compare.fatbin\nBurning for 20 seconds.\n" * 2 + (
     "GPU 0: NVIDIA GeForce RTX 3090 Ti (UUID: GPU-aaaaaaaa-0000-4000-8000-00000000a91f)\n"
@@ -113,7 +113,7 @@ PIECES = [HEAD, START, ROW, ERRORS, SUMMARY, TAIL, "\n", "\r", "Tested 2 GPUs:\n
 
 
 @given(st.one_of(st.text(max_size=400), st.lists(st.sampled_from(PIECES), max_size=12).map("".join)))
-@settings(max_examples=200, deadline=None)
+@TRIES
 def test_nothing_crashes_the_reader(text):
     log = gpu_burn.parse(text)
     gpu_burn.last_gflops(text)
@@ -121,7 +121,7 @@ def test_nothing_crashes_the_reader(text):
 
 
 @given(st.text(min_size=1, max_size=80).filter(lambda t: not re.fullmatch(r"[\s\d.,%]*", t)))
-@settings(max_examples=200, deadline=None)
+@TRIES
 def test_garbage_is_no_burn(text):
     log = gpu_burn.parse(text)
     assert log.tested is None or text.strip().startswith("Tested")
@@ -129,7 +129,7 @@ def test_garbage_is_no_burn(text):
 
 
 @given(st.integers(0, len(HEAD + ROW + TAIL)), st.sampled_from(["?", "é", "%", "9", "("]))
-@settings(max_examples=200, deadline=None)
+@TRIES
 def test_one_wrong_character_never_adds_a_clean_row(at, wrong):
     text = HEAD + ROW + SUMMARY + ERRORS + TAIL
     log = gpu_burn.parse(text[:at] + wrong + text[at:])

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rigctl.parse import ParseError, nvlink, smi, topo
 
-from .corpus import CORPUS, each, read
+from .corpus import CORPUS, TRIES, each, read
 
 ANSI = (
     "\t\x1b[4mGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\x1b[0m\n"
@@ -66,14 +66,14 @@ def test_what_is_no_matrix_is_an_error(text):
 
 
 @given(st.text(max_size=300))
-@settings(max_examples=150, deadline=None)
+@TRIES
 def test_garbage_is_no_matrix(text):
     with pytest.raises(ParseError):
         topo.parse(text)
 
 
 @given(st.integers(0, len(SPACES)), st.sampled_from(["NV9", "?", "\t", "\n", "X", "GPU1"]))
-@settings(max_examples=300, deadline=None)
+@TRIES
 def test_a_spoilt_matrix_is_an_error_or_says_the_same(at, wrong):
     try:
         matrix = topo.parse(SPACES[:at] + wrong + SPACES[at:])
@@ -120,7 +120,7 @@ def test_abilities():
 
 
 @given(st.text(min_size=1, max_size=200).filter(lambda t: t.strip()))
-@settings(max_examples=150, deadline=None)
+@TRIES
 def test_garbage_is_no_link(text):
     with pytest.raises(ParseError):
         nvlink.parse_status(text)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rigctl.parse import ParseError, dpkg, stress_ng, xid
 
-from .corpus import each, read
+from .corpus import TRIES, each, read
 
 REPORT = """---
 system-info:
@@ -45,7 +45,7 @@ def test_what_is_no_report_is_an_error(text):
 
 
 @given(st.text(max_size=300))
-@settings(max_examples=150, deadline=None)
+@TRIES
 def test_garbage_is_no_report(text):
     with pytest.raises(ParseError):
         stress_ng.parse(text)
@@ -98,7 +98,7 @@ def test_xids_of_an_unknown_form_are_errors(line):
 
 
 @given(st.text(max_size=200))
-@settings(max_examples=150, deadline=None)
+@TRIES
 def test_kernel_messages_never_crash_the_reader(text):
     assert xid.parse(text) is None
     with contextlib.suppress(ParseError):
