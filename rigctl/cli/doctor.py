@@ -60,9 +60,12 @@ def doctor(
 def _trusted(examined: RigExamination, *, yes: bool) -> RigExamination:
     """Record keys, jump hosts' first, until the rig is trusted or the person says no; then look at the rig again."""
     from rigctl.doctor import examine_rig, not_recorded  # noqa: PLC0415
+    from rigctl.fleet.hops import hops_of  # noqa: PLC0415
     from rigctl.fleet.trust import record_key  # noqa: PLC0415
 
-    while examined.untrusted is not None and _wants(examined.untrusted, yes=yes):
+    for _hop in hops_of(examined.rig.login, examined.rig.name):
+        if examined.untrusted is None or not _wants(examined.untrusted, yes=yes):
+            break
         try:
             file = record_key(examined.untrusted.hop.login, examined.untrusted.key)
         except RigError as error:

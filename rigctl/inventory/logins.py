@@ -6,6 +6,7 @@ Ansible would give it (`ansible_ssh_common_args`, …), so ProxyJump, UserKnownH
 
 from __future__ import annotations
 
+import re
 import shlex
 import shutil
 import subprocess
@@ -45,6 +46,7 @@ LOGIN_VARIABLES = (
 _OVER_SSH = {"ssh", "smart", "paramiko", "paramiko_ssh", "ansible.builtin.ssh", "ansible.builtin.paramiko_ssh"}
 _DEFAULT_TIMEOUT_S = 10.0
 _NO_TIMEOUT = "none"
+_JUMP = re.compile(r"(?:ssh://)?(?:(?P<user>[^@]+)@)?(?:\[(?P<six>[^\]]+)\]|(?P<address>[^:@]+))(?::(?P<port>\d+))?")
 
 
 def build_login(host: str, values: Mapping[str, Any], defaults: ConnectionDefaults) -> Login:
@@ -67,7 +69,7 @@ def build_login(host: str, values: Mapping[str, Any], defaults: ConnectionDefaul
         user=client["user"][0],
         identity_files=_identity_files(client),
         known_hosts_files=_known_hosts_files(client),
-        proxy_jump=_unless_none(client.get("proxyjump")),
+        proxy_jump=_resolved_jump(host, _unless_none(client.get("proxyjump"))),
         proxy_command=_unless_none(client.get("proxycommand")),
         host_key_alias=_unless_none(client.get("hostkeyalias")),
         connect_timeout_s=_timeout(host, values, defaults, client),
@@ -92,6 +94,23 @@ def _words(host: str, values: Mapping[str, Any], defaults: ConnectionDefaults) -
         text = _text(host, values, name)
         words += _split(host, name, default if text is None else text)
     return words
+
+
+def _resolved_jump(host: str, jump: str | None) -> str | None:
+    """Write every jump host as `user@address:port`, as ~/.ssh/config resolves its alias."""
+    if jump is None:
+        return None
+    hops = []
+    for text in jump.split(","):
+        found = _JUMP.fullmatch(text.strip())
+        if found is None:
+            raise UsageError(f"{host}: {text!r} is no jump host", "write ProxyJump as user@host:port")
+        words = [*(["-p", found["port"]] if found["port"] else []), *(["-l", found["user"]] if found["user"] else [])]
+        client = _ask_openssh(host, [*words, "--", found["six"] or found["address"]])
+        address = client["hostname"][0]
+        bracketed = f"[{address}]" if ":" in address else address
+        hops.append(f"{client['user'][0]}@{bracketed}:{client['port'][0]}")
+    return ",".join(hops)
 
 
 def _ask_openssh(host: str, words: Sequence[str]) -> dict[str, list[str]]:
