@@ -9,6 +9,14 @@
 #include <cstdio>
 #include <cstdlib>
 
+// fork(), or the end: a failed one must never become the target of a kill(), where -1 means everybody.
+static int fork_or_exit() {
+    int pid = fork();
+    if (pid >= 0) return pid;
+    std::perror("fork");
+    std::exit(EXIT_FAILURE);
+}
+
 static Client start_worker(const Options &options, int device, bool report_count) {
     int ends[2];
     if (pipe(ends) != 0) {
@@ -16,7 +24,7 @@ static Client start_worker(const Options &options, int device, bool report_count
         std::exit(EXIT_FAILURE);
     }
     // The header still lies in the buffer when the output is no terminal, and each process writes its copy.
-    int pid = fork();
+    int pid = fork_or_exit();
     if (pid == 0) {
         close(ends[0]);
         work(options, device, ends[1], report_count);
@@ -28,7 +36,7 @@ static Client start_worker(const Options &options, int device, bool report_count
 static int start_temperatures(int &pid) {
     int ends[2];
     if (pipe(ends) != 0) return -1;
-    pid = fork();
+    pid = fork_or_exit();
     if (pid == 0) {
         close(ends[0]);
         dup2(ends[1], STDOUT_FILENO);
@@ -60,7 +68,7 @@ static void end_workers(const std::vector<Client> &clients, int temperature_pid,
     std::printf("\nKilling processes with SIGTERM (soft kill)\n");
     std::fflush(stdout);
     for (const Client &client : clients) kill(client.pid, SIGTERM);
-    kill(temperature_pid, SIGTERM);
+    if (temperature_pid > 0) kill(temperature_pid, SIGTERM);
     // Always the whole time, whether somebody still runs or not.
     sleep(unsigned(wait_s));
     bool forced = false;

@@ -26,7 +26,7 @@ def read_loads(folder: Path) -> list[Use]:
     for path in sorted(folder.glob("[0-9]*")):
         if not path.name.isdigit():
             continue
-        if not Path(f"/proc/{path.name}").exists():
+        if not lives(path.name):
             path.unlink(missing_ok=True)
             continue
         try:
@@ -35,6 +35,15 @@ def read_loads(folder: Path) -> list[Use]:
             continue
         uses += [use for line in lines if (use := parse_line(int(path.name), line)) is not None]
     return uses
+
+
+def lives(pid: str) -> bool:
+    """Whether a process still runs; a zombie that nobody has fetched does not."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:  # it is gone, perhaps while we were looking
+        return False
+    return text.rpartition(")")[2].split()[0] not in {"Z", "X"}
 
 
 def parse_line(pid: int, line: str) -> Use | None:

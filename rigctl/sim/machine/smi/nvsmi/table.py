@@ -101,7 +101,7 @@ def _new_form(cards: Sequence[Card], version: str, cuda: str) -> list[str]:
         lines += [
             f"| {cell['index']}  {name:<30} {cell['persistence']:<3} |   {cell['bus']} Off |                  N/A |",
             (
-                f"|{cell['fan']:>4}  {cell['temp']:>4}    {cell['perf']:<2} {power:>24} | {memory:>22} |"
+                f"|{cell['fan']:>4}  {cell['temp']:>4}    {cell['perf']:<2} {power:>23} | {memory:>22} |"
                 f" {cell['util']:>7}      Default |"
             ),
             f"|{'':41}|{'':24}|{'N/A':>21} |",
