@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import sys
 import traceback
-from importlib import import_module
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 from rigctl import __version__
+from rigctl.cli import accept, check, demo, doctor, judge, provision, report, sim
 from rigctl.cli.common import print_error, print_rigctl_error
 from rigctl.errors import ExitCode, RigctlError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_COMMANDS = ("demo", "doctor", "provision", "check", "accept", "judge", "report", "sim")
-"""Modules of rigctl.cli, in the order of the help page; each has `register(app)`."""
+_COMMANDS = (demo, doctor, provision, check, accept, judge, report, sim)
+"""In the order of the help page."""
 
 # Typer brings its own copy of click, or uses the real one, depending on its version; the parser's base error is
 # reached through the one name that both export.
@@ -38,9 +37,8 @@ def build_app() -> typer.Typer:
         "4 a change did not complete · 130 interrupted.",
     )
     app.callback()(_global_options)
-    for name in _COMMANDS:
-        if find_spec(f"rigctl.cli.{name}"):
-            import_module(f"rigctl.cli.{name}").register(app)
+    for command in _COMMANDS:
+        command.register(app)
     return app
 
 

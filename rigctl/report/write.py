@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from rigctl.report import html, junit, markdown, table
+from rigctl.report import junit, markdown, table
 from rigctl.store import dumps
 from rigctl.store.files import replace_durably
 
@@ -37,6 +37,9 @@ def render(run_dir: RunDir, record: Record, form: Format) -> str:
         UsageError: a file of the run is damaged (html only: the others need the record alone).
     """
     if form is Format.HTML:
+        # plotly takes a quarter of a second to import: `rigctl --help` must not wait for it.
+        from rigctl.report import html  # noqa: PLC0415
+
         return html.render(run_dir, record)
     if form is Format.JSON:
         return dumps(record) + "\n"
