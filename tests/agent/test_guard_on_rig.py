@@ -124,7 +124,7 @@ def until(condition: Callable[[], bool], limit_s: float) -> float:
 @pytest.fixture(scope="module")
 def provisioned(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OnRig]:
     directory = Path(tmp_path_factory.mktemp("guard-rig"))
-    made = OnRig(sim.up(sim.UpOptions(count=1, directory=directory, training=False)))
+    made = OnRig(sim.up(sim.UpOptions(count=1, directory=directory, training=False, time_scale=1)))
     made.prepare()
     yield made
     sim.down(directory)
@@ -194,12 +194,12 @@ def test_a_lost_controller_stops_the_burn_in_time(rig: OnRig) -> None:
 
 def test_a_dead_pump_stops_the_burn_at_the_limit(rig: OnRig) -> None:
     rig.shell("/usr/local/lib/rigsim/fault apply pump_dead")
-    rig.start(seconds=120, max_gpu_temp_c=75, controller_lost_s=150)
-    until(lambda: rig.active() == "inactive", 120)
+    # Above what a cooled card settles at, so that only the dead pump can lead there.
+    rig.start(seconds=300, max_gpu_temp_c=62, controller_lost_s=300)
+    until(lambda: rig.active() == "inactive", 240)
     stop = rig.stop_event()
-    assert (stop["reason"], stop["limit"]) == ("temperature", 75)
-    # Heat rises twenty times as fast here as in a real loop, and still it was seen within a degree or two.
-    assert 75 <= stop["found"] <= 78
+    assert (stop["reason"], stop["limit"]) == ("temperature", 62)
+    assert 62 <= stop["found"] <= 63
     at = {event.event: event.t_mono_s for event in rig.events()}
     assert at["load_exited"] - at["guard_stopped"] < 1
 
