@@ -62,8 +62,8 @@ def test_versions(still_rig):
 
 def test_identity(still_rig):
     expression = (
-        "[[nvmlDeviceGetName(c), nvmlDeviceGetPciInfo(c).busId, nvmlDeviceGetVbiosVersion(c), nvmlDeviceGetMinorNumber(c),"
-        " nvmlDeviceGetIndex(c), nvmlDeviceGetBrand(c), nvmlDeviceGetArchitecture(c),"
+        "[[nvmlDeviceGetName(c), nvmlDeviceGetPciInfo(c).busId, nvmlDeviceGetVbiosVersion(c),"
+        " nvmlDeviceGetMinorNumber(c), nvmlDeviceGetIndex(c), nvmlDeviceGetBrand(c), nvmlDeviceGetArchitecture(c),"
         " list(nvmlDeviceGetCudaComputeCapability(c)), nvmlDeviceGetUUID(c)[:4]] for c in cards]"
     )
     name, vbios = "NVIDIA GeForce RTX 3090 Ti", "94.02.A0.00.63"
@@ -88,7 +88,8 @@ def test_electricity_heat_and_clocks(still_rig):
         " nvmlDeviceGetPowerManagementDefaultLimit(cards[0]), nvmlDeviceGetTemperature(cards[0], 0),"
         " [nvmlDeviceGetTemperatureThreshold(cards[0], i) for i in (0, 1, 3, 5)],"
         " nvmlDeviceGetClockInfo(cards[0], 1), nvmlDeviceGetMaxClockInfo(cards[0], 2),"
-        " nvmlDeviceGetPerformanceState(cards[0]), nvmlDeviceGetFanSpeed(cards[0]), nvmlDeviceGetFanSpeed_v2(cards[0], 1)]"
+        " nvmlDeviceGetPerformanceState(cards[0]), nvmlDeviceGetFanSpeed(cards[0]),"
+        " nvmlDeviceGetFanSpeed_v2(cards[0], 1)]"
     )
     found = ask(still_rig, expression)
     assert found == [14000, [100_000, 480_000], 450_000, 24, [97, 94, 92, 83], 210, 10501, 8, 0, 0]
