@@ -59,6 +59,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return error.exit_code
     except Exception as error:  # noqa: BLE001 - the process boundary: people get a line, --debug the traceback
         return _own_fault(error, debug=debug)
+    # Typer turns Ctrl-C into this exit code, or raises Abort, depending on its version.
+    if code == ExitCode.INTERRUPTED:
+        print_error("interrupted", "")
     return code if isinstance(code, int) else ExitCode.OK
 
 
