@@ -31,6 +31,19 @@ wait
 """
 
 
+SHORT_START = f"""
+import json, sys
+sys.path.insert(0, {AGENT!r})
+sys.argv = [{AGENT!r}]
+from rigctl_agent import commands, unit
+from rigctl_agent.places import Places
+real = unit.start
+unit.start = lambda run_id, argv, longest_s, log: real(run_id, argv, 8, log)
+print(json.dumps(commands.start(sys.stdin.buffer.read(), Places())))
+"""
+"""Starts a run whose unit may live for 8 s only, whatever its plan says."""
+
+
 class OnRig:
     """One simulated rig, and the agent on it."""
 
@@ -69,7 +82,7 @@ class OnRig:
         answer: dict[str, Any] = json.loads(self.pod.execute(self.container, "bash", "-c", command, stdin=stdin))
         return answer
 
-    def start(self, seconds: float = 60, **changed: Any) -> dict[str, Any]:
+    def start(self, seconds: float = 60, *, short: bool = False, **changed: Any) -> dict[str, Any]:
         self.run_number += 1
         self.run_id = f"guard-{self.run_number}"
         plan = {
@@ -87,7 +100,11 @@ class OnRig:
                 {"name": "gpu_burn", "seconds": seconds, "loads": ["gpu"]},
             ],
         }
-        return self.ask("start", stdin=json.dumps(plan | changed).encode())
+        text = json.dumps(plan | changed).encode()
+        if not short:
+            return self.ask("start", stdin=text)
+        started: dict[str, Any] = json.loads(self.pod.execute(self.container, "python3", "-c", SHORT_START, stdin=text))
+        return started
 
     def burning(self) -> bool:
         return self.shell("pgrep -f '^/bin/bash ./gpu_burn' || true").strip() != ""
@@ -202,6 +219,16 @@ def test_a_dead_pump_stops_the_burn_at_the_limit(rig: OnRig) -> None:
     assert 62 <= stop["found"] <= 63
     at = {event.event: event.t_mono_s for event in rig.events()}
     assert at["load_exited"] - at["guard_stopped"] < 1
+
+
+def test_a_run_that_takes_too_long_is_ended_by_systemd(rig: OnRig) -> None:
+    rig.start(short=True)
+    until(rig.burning, 15)
+    until(lambda: rig.active() not in {"active", "deactivating"}, 25)
+    assert not rig.burning()
+    assert rig.unit_result() == "timeout"
+    assert rig.stop_event()["reason"] == "asked"
+    assert rig.events()[-1].event == "plan_finished"
 
 
 def test_a_guard_that_hangs_takes_the_burn_with_it(rig: OnRig) -> None:
