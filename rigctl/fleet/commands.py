@@ -98,7 +98,7 @@ class Commands(ABC):
     def _asks_for_password(self) -> bool:
         """Whether sudo asks this login for a password: then it takes one line of standard input, and only then."""
         if self._sudo_asks is None:
-            probe = self._exchange(bounded("LC_ALL=C sudo -k -n true", _PROBE_TIMEOUT_S), b"", _PROBE_TIMEOUT_S)
+            probe = self._exchange(bounded("env LC_ALL=C sudo -k -n true", _PROBE_TIMEOUT_S), b"", _PROBE_TIMEOUT_S)
             self._sudo_asks = probe.exit_status != 0
         return self._sudo_asks
 

@@ -72,7 +72,8 @@ def pump(channel: Channel, stdin: bytes, deadline: float) -> tuple[bytes, bytes]
             moved = True
         if moved:
             continue
-        if channel.eof_received or channel.closed:
+        # A program may close its outputs and still read: then only the closed channel ends the exchange.
+        if channel.closed or (channel.eof_received and not unsent):
             break
         tick = _SENDING_TICK_S if unsent else _TICK_S
         select.select([channel.fileno()], [], [], max(0.0, min(tick, deadline - time.monotonic())))

@@ -44,7 +44,7 @@ def as_root(line: str, *, with_password: bool) -> str:
     `-k` together with a command ignores a cached password, so that the line is read exactly once.
     """
     flags = "-k -S -p ''" if with_password else "-n"
-    return f"LC_ALL=C sudo {flags} -- {line}"
+    return f"env LC_ALL=C sudo {flags} -- {line}"
 
 
 def sudo_refusal(exit_status: int, stderr: str) -> str | None:

@@ -60,6 +60,10 @@ def ansible_environment() -> dict[str, str]:
     return os.environ | {
         "ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED": "1",
         "ANSIBLE_INVENTORY_IGNORE_REGEX": ",".join(filter(None, [own, _NOT_INVENTORY])),
+        # These would add to, or change, what is read from standard output.
+        "ANSIBLE_VERBOSITY": "0",
+        "ANSIBLE_DEBUG": "0",
+        "ANSIBLE_INVENTORY_EXPORT": "0",
         "ANSIBLE_DEPRECATION_WARNINGS": "0",
         "ANSIBLE_LOCALHOST_WARNING": "0",
         "ANSIBLE_INVENTORY_UNPARSED_WARNING": "0",

@@ -77,6 +77,23 @@ def test_command_that_does_not_read_its_stdin(conn: RigConnection) -> None:
     assert (reply.exit_status, reply.stdout) == (0, b"done\n")
 
 
+def test_program_that_closes_its_outputs_and_still_reads(conn: RigConnection, tmp_path: Path) -> None:
+    target = tmp_path / "all"
+    data = os.urandom(6_000_000)
+    conn.run(f"exec >&- 2>&-; cat > {target}", timeout_s=20, stdin=data)
+    assert target.read_bytes() == data
+
+
+def test_close_from_another_thread_ends_a_command(conn: RigConnection) -> None:
+    closer = threading.Timer(0.3, conn.close)
+    closer.start()
+    started = time.monotonic()
+    with pytest.raises(ConnectionLost):
+        conn.run("sleep 20", timeout_s=30)
+    closer.join()
+    assert time.monotonic() - started < 5
+
+
 def test_no_stdin_is_an_empty_stdin(conn: RigConnection) -> None:
     assert conn.run("wc -c", timeout_s=10).stdout.strip() == b"0"
 
