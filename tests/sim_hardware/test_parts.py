@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import time
 
 import pytest
@@ -30,13 +32,35 @@ def test_identity_is_made_once(paths):
     assert load_identity(paths.identity, rig="renamed", seed=2) == made
 
 
-def test_cpu_meter_sees_this_process_work():
-    meter = CpuMeter()
-    assert meter.read(time.monotonic()) == 0.0
-    end_s = time.monotonic() + 0.3
-    while time.monotonic() < end_s:
-        pass
-    assert meter.read(time.monotonic()) > 0.2 / len(os.sched_getaffinity(0))
+def fake_thread(proc, pid, ran_ns, waited_ns):
+    folder = proc / str(pid) / "task" / str(pid)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "schedstat").write_text(f"{ran_ns} {waited_ns} 1\n")
+
+
+def test_cpu_meter_counts_what_the_rig_wants_not_what_a_busy_host_gives(tmp_path):
+    cpus = len(os.sched_getaffinity(0))
+    meter = CpuMeter(tmp_path, own_pid=7)
+    fake_thread(tmp_path, 100, 0, 0)
+    assert meter.read(10.0) == 0.0
+    fake_thread(tmp_path, 100, 300_000_000 * cpus, 200_000_000 * cpus)
+    assert meter.read(11.0) == pytest.approx(0.5)
+    fake_thread(tmp_path, 7, 900_000_000, 0)  # the simulation itself
+    assert meter.read(12.0) == 0.0
+    fake_thread(tmp_path, 101, 4_000_000_000 * cpus, 0)
+    assert meter.read(13.0) == 1.0
+
+
+def test_cpu_meter_reads_this_machine():
+    worker = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        meter = CpuMeter()
+        meter.read(time.monotonic())
+        time.sleep(0.3)
+        assert meter.read(time.monotonic()) > 0.5 / len(os.sched_getaffinity(0))
+    finally:
+        worker.kill()
+        worker.wait()
 
 
 def test_kernel_messages_reach_the_journal_as_the_kernels_own(paths, tmp_path):

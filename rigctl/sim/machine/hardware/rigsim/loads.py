@@ -59,29 +59,37 @@ def parse_line(pid: int, line: str) -> Use | None:
 
 
 class CpuMeter:
-    """The share of this rig's CPUs that its own processes use; /proc shows only those, /proc/stat the whole host."""
+    """The share of this rig's CPUs that its own processes want; /proc shows only those, /proc/stat the whole host.
 
-    def __init__(self, proc: Path = Path("/proc")) -> None:
+    Wanted, not got: a real rig shares its CPU with nobody, while simulated ones may wait for each other on a busy
+    host. So the time that a thread waited for a CPU counts like the time that it ran. The simulation's own process
+    is left out.
+    """
+
+    def __init__(self, proc: Path = Path("/proc"), own_pid: int | None = None) -> None:
         self._proc = proc
-        self._ticks_per_s = os.sysconf("SC_CLK_TCK")
+        self._own = str(os.getpid() if own_pid is None else own_pid)
         self._cpus = len(os.sched_getaffinity(0))
         self._seen: dict[str, int] = {}
         self._at_s: float | None = None
 
     def read(self, now_s: float) -> float:
-        """Share of the CPUs used since the last call, 0 to 1; 0.0 at the first call."""
-        ticks = {path.name: used for path in self._proc.glob("[0-9]*") if (used := self._ticks(path)) is not None}
-        busy = sum(used - self._seen.get(pid, 0) for pid, used in ticks.items() if used > self._seen.get(pid, 0))
-        before_s, self._at_s, self._seen = self._at_s, now_s, ticks
+        """Share of the CPUs wanted since the last call, 0 to 1; 0.0 at the first call."""
+        wanted = {}
+        for path in self._proc.glob("[0-9]*/task/[0-9]*/schedstat"):
+            if path.parts[-4] != self._own and (nanoseconds := self._wanted_ns(path)) is not None:
+                wanted[path.parts[-2]] = nanoseconds
+        used = sum(max(0, total - self._seen.get(thread, 0)) for thread, total in wanted.items())
+        before_s, self._at_s, self._seen = self._at_s, now_s, wanted
         if before_s is None or now_s <= before_s:
             return 0.0
-        return min(1.0, busy / self._ticks_per_s / (now_s - before_s) / self._cpus)
+        return min(1.0, used / 1e9 / (now_s - before_s) / self._cpus)
 
     @staticmethod
-    def _ticks(path: Path) -> int | None:
+    def _wanted_ns(path: Path) -> int | None:
+        """Nanoseconds that a thread ran and waited to run."""
         try:
-            text = (path / "stat").read_text(encoding="utf-8", errors="replace")
-        except OSError:  # the process has ended
+            ran, waited, _ = path.read_text(encoding="ascii").split()
+        except OSError:  # the thread has ended
             return None
-        fields = text.rpartition(")")[2].split()
-        return int(fields[11]) + int(fields[12])
+        return int(ran) + int(waited)
