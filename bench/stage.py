@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import shutil
@@ -103,8 +104,13 @@ class Stage:
 
 
 def jsonl(path: Path) -> list[dict[str, Any]]:
-    """Return the lines of a JSON-lines file; a cut last line, normal after a crash, is left out."""
-    lines = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
+    """Return the lines of a JSON-lines file, compressed or not; a cut last line, normal after a crash, is left out."""
+    packed = path.with_name(f"{path.name}.gz")
+    if packed.exists():
+        text = gzip.decompress(packed.read_bytes()).decode()
+    else:
+        text = path.read_text(encoding="utf-8") if path.exists() else ""
+    lines = text.splitlines(keepends=True)
     return [json.loads(line) for line in lines if line.endswith("\n")]
 
 
