@@ -10,7 +10,6 @@ from rigctl.errors import RigError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from concurrent.futures import Future
 
     from rigctl.model.rig import Rig
 
@@ -24,8 +23,19 @@ class Finished(Generic[T]):
     """What became of the work on one rig: a value, or the rig's error."""
 
     rig: Rig
-    value: T | None = None
-    error: RigError | None = None
+    outcome: T | RigError
+
+    @property
+    def error(self) -> RigError | None:
+        """The rig's error; None where the work was done."""
+        return self.outcome if isinstance(self.outcome, RigError) else None
+
+    @property
+    def value(self) -> T:
+        """What the work returned. Raises the rig's error where it was not done."""
+        if isinstance(self.outcome, RigError):
+            raise self.outcome
+        return self.outcome
 
 
 def for_each(rigs: Iterable[Rig], work: Callable[[Rig], T], *, max_workers: int = MAX_WORKERS) -> Iterator[Finished[T]]:
@@ -42,14 +52,10 @@ def for_each(rigs: Iterable[Rig], work: Callable[[Rig], T], *, max_workers: int 
         for future in as_completed(futures):
             fault = future.exception()
             if fault is None or isinstance(fault, RigError):
-                yield _finished(futures[future], future, fault)
+                yield Finished(futures[future], future.result() if fault is None else fault)
             else:
                 faults.append(fault)
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
     if faults:
         raise faults[0]
-
-
-def _finished(rig: Rig, future: Future[T], error: RigError | None) -> Finished[T]:
-    return Finished(rig, error=error) if error is not None else Finished(rig, value=future.result())
