@@ -116,6 +116,6 @@ def hotspot_temp(spec: RigSpec, readings: Readings) -> list[CheckVerdict]:
     say = Say("thermals.hotspot_temp", unit="°C")
 
     def judge(gpu: GpuFacts, say: Say) -> CheckVerdict:
-        return say.blind(f"NVML does not show the hot spot of a {gpu.name}")
+        return say.blind(f"NVML does not show a hot spot on {gpu.name}")
 
     return [v for v in each_card(say, spec, readings, judge) if v.subject != ABSENT]
