@@ -131,4 +131,4 @@ def failure_message(res: dict[str, Any]) -> str:
         message = " | ".join([message, *last]) if message else " | ".join(last)
     failed_items = [failure_message(item) for item in res.get("results", []) if item.get("failed")]
     message = "; ".join(failed_items) or message
-    return re.sub(r"^Task failed: (Action|Module) failed: ", "", message) or "the task failed without a word"
+    return re.sub(r"^Task failed: ((Action|Module) failed: )?", "", message) or "the task failed without a word"

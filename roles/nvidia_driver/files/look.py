@@ -220,8 +220,9 @@ def not_offered(wishes: dict[str, Any], top: str, offers: list[dict[str, Any]], 
         said += f" The source {word} has the real one: {top} {driver_version(found)} ({found})."
     ways = [f"nvidia_driver_source: {elsewhere[0][0]}"] if elsewhere else []
     ways += [f'nvidia_driver_branch: "{became}"'] if became and became != branch else []
-    ways += [] if ways else ["another nvidia_driver_branch, or add a package source that has it (see cuda_repo_line)"]
-    return f"{said} Nothing was installed. Choose: set {' or '.join(ways)}."
+    ways += [] if ways else ["another nvidia_driver_branch"]
+    more = "" if elsewhere else ", or add a package source that has the real one (cuda_repo_line)"
+    return f"{said} Nothing was installed. Choose: set {' or '.join(ways)}{more}."
 
 
 def wrong_transaction(wishes: dict[str, Any], target: str, rc: int, text: str) -> str:
