@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Literal
 from rigctl.errors import UsageError
 from rigctl.fleet.pool import for_each
 from rigctl.fleet.testinfra_backend import live_host
-from rigctl.judge import judge_run
+from rigctl.judge import judge_run, user_test_files
 from rigctl.measure.rig import RigMeasurement
 from rigctl.model.run import RunRig
 from rigctl.model.spec import ProfileSpec
-from rigctl.report.html import render
+from rigctl.report.write import write_own
 from rigctl.store import RunDir
 
 if TYPE_CHECKING:
@@ -72,6 +72,7 @@ def profile_of(rig: Rig, options: AcceptOptions) -> ProfileSpec:
 
 def start_run(options: AcceptOptions) -> RunDir:
     """Check what was asked and create the run directory. Raises UsageError before anything is touched."""
+    user_test_files(options.acceptance_tests)
     rigs = tuple(RunRig(name=rig.name, spec=rig.spec, profile=profile_of(rig, options)) for rig in options.rigs)
     return RunDir.create(
         options.runs,
@@ -97,8 +98,9 @@ def accept(options: AcceptOptions, run_dir: RunDir, progress: Progress) -> RunOu
         record = _verify(options, run_dir, measured)
     run_dir.write_record(record)
     if options.kind == "accept":
-        run_dir.write_text_atomic("report.html", render(run_dir, record))
+        write_own(run_dir, record)
     run_dir.journal("run_finished", exit_code=int(record.exit_code), interrupted=cancel.is_set())
+    run_dir.compress()
     if cancel.is_set():
         raise KeyboardInterrupt
     return RunOutcome(run_dir, record)
