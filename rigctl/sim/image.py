@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +21,8 @@ INIT = "/usr/local/lib/rigsim/init"
 """What a rig's container starts as PID 1."""
 
 _BUILD_TIMEOUT_S = 1200
+_STALE_S = 24 * 3600
+"""After a build, older images are removed; younger ones may be what another run is about to start rigs from."""
 
 
 def ensure_image(podman: Podman, base: str | None, say: Callable[[str], None], offer: tuple[str, ...] = ()) -> str:
@@ -44,14 +48,14 @@ def ensure_image(podman: Podman, base: str | None, say: Callable[[str], None], o
         if not podman.image_exists(image):
             say("building the rigs' image (once; about a minute)")
             _build(podman, root, image, say)
-            _remove_images(podman, keep={root, image})
+            _remove_images(podman, keep={root, image}, older_than_s=_STALE_S)
         return image
 
 
 def remove_images(podman: Podman) -> list[str]:
     """Remove every image of ours that no container uses; return their names."""
     with only_one("image"):
-        return _remove_images(podman, keep=set())
+        return _remove_images(podman, keep=set(), older_than_s=0)
 
 
 def _is_ready(podman: Podman, image: str) -> bool:
@@ -117,16 +121,18 @@ def _run_and_commit(podman: Podman, run: list[str], image: str, *, kind: str) ->
     return output
 
 
-def _remove_images(podman: Podman, keep: set[str]) -> list[str]:
+def _remove_images(podman: Podman, keep: set[str], older_than_s: float) -> list[str]:
+    """Remove images of ours, but for those in `keep`, younger ones, and ones that something still stands on."""
     removed = []
     for kind in ("ready", "root"):
-        listed = podman.call("images", "--format={{.Repository}}:{{.Tag}}", f"--filter=label={LABEL}.{kind}=1")
-        for name in listed.split():
-            if name in keep or not name.startswith((REPOSITORY, ROOT_REPOSITORY)):
+        listed = json.loads(podman.call("images", "--format=json", f"--filter=label={LABEL}.{kind}=1"))
+        old = [one for one in listed if time.time() - one["Created"] >= older_than_s]
+        for name in {name for one in old for name in one.get("Names") or []} - keep:
+            if not name.startswith(REPOSITORY):
                 continue
             try:
                 podman.call("image", "rm", name)
-            except PodmanFailed:  # a container still uses it, or another image stands on it
+            except PodmanFailed:  # a container still uses it
                 continue
             removed.append(name)
     return removed
