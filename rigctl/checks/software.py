@@ -150,7 +150,7 @@ def _torch_misfit(spec: RigSpec, found: str) -> str | None:
         return f"PyTorch {found} is installed, {asked} was asked for"
     tag = found.partition("+")[2]
     # A distribution's PyTorch carries no tag and is a CPU build.
-    if build not in (AUTO, tag or "cpu"):
+    if build not in (AUTO, tag or "cpu") and (build != "distribution" or tag):
         return f"PyTorch {found} is a {tag or 'cpu'} build, {build} was asked for"
     match = _CUDA_TAG.search(found)
     if match and branch.isdecimal() and int(branch) < LEAST_BRANCH.get(int(match[1]), 0):

@@ -122,7 +122,7 @@ def _common(state: State, gpu_burn_commit: str) -> dict[str, Any]:
 def torch_variables(training: Training) -> dict[str, Any]:
     """Return the role variables that say where rigs get PyTorch from."""
     if training.from_distribution:
-        return {"pytorch_build": "distribution", "pytorch_version": training.torch_version}
+        return {"pytorch_build": "distribution"}
     return {
         "pytorch_version": training.torch_version.partition("+")[0],
         "pytorch_build": "cpu",

@@ -76,6 +76,8 @@ def test_a_driver_that_changed_during_the_run_fails():
         ("2.0.1", "cu117", "2.0.1+cu117", Verdict.PASS),
         ("2.0.1", "cu117", "2.0.0+cu117", Verdict.FAIL),
         ("2.0.1+cu117", "auto", "2.0.1+cu117", Verdict.PASS),
+        ("auto", "distribution", "1.13.0a0", Verdict.PASS),
+        ("auto", "distribution", "2.0.1+cu117", Verdict.FAIL),
     ],
 )
 def test_torch(asked, build, found, verdict):
