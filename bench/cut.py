@@ -11,14 +11,23 @@ if TYPE_CHECKING:
     from bench.stage import Stage
 
 NAME = "cut"
+PROFILE = {
+    "idle_seconds": 2,
+    "cpu_burn_seconds": 0,
+    "gpu_burn_seconds": 45,
+    "all_burn_seconds": 0,
+    "train": False,
+    "sample_hz": 5,
+}
 HOW = "`rigctl sim fault rig2 ssh_down seconds=20 when=load`, then `rigctl accept`: exit 0, gaps in the samples' seq"
 
 
 def measure(stage: Stage) -> list[Figure]:
     """Return how many samples of the cut rig are missing."""
+    inventory = stage.inventory_with("cut", {"rig_profiles": {"cut": PROFILE}})
     stage.rigctl("sim", "fault", "rig2", "ssh_down", "seconds=20", "when=load", "--state", str(stage.state))
     try:
-        stage.rigctl("accept", "-i", str(stage.inventory), "--runs", str(stage.runs))
+        stage.rigctl("accept", "-i", str(inventory), "--runs", str(stage.runs), "--profile", "cut")
     finally:
         stage.rigctl("sim", "clear", "rig2", "--state", str(stage.state))
     run = stage.newest_run()

@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pytest
-from checks import healthy as h
 from testinfra.backend.base import BaseBackend
 from testinfra.host import Host
 
@@ -20,6 +19,7 @@ from rigctl.model.reading import CommandReply
 from rigctl.model.run import RunRig
 from rigctl.model.verdict import Record, Verdict
 from rigctl.store import RigOutcome, RunDir, dumps
+from tests.checks import healthy as h
 
 if TYPE_CHECKING:
     from pathlib import Path

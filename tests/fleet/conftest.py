@@ -1,5 +1,5 @@
 """The fixture that starts the server; `conftest_sshd` holds what tests import."""
 
-from conftest_sshd import sshd
+from .conftest_sshd import sshd
 
 __all__ = ["sshd"]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from conftest_sshd import Server
+    from .conftest_sshd import Server
 
 AGENT = """\
 import json, sys, time

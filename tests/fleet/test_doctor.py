@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from conftest_sshd import Server, free_port, make_key
-from rigs import rig
 
 from rigctl import doctor as examination
 from rigctl.cli.app import main
 from rigctl.doctor import examine_controller, examine_rig, examine_rigs
 from rigctl.fleet import commands
+
+from .conftest_sshd import Server, free_port, make_key
+from .rigs import rig
 
 if TYPE_CHECKING:
     from rigctl.model.rig import Rig

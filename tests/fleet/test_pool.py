@@ -5,10 +5,11 @@ from __future__ import annotations
 import threading
 
 import pytest
-from rigs import rig
 
 from rigctl.errors import ConnectionLost
 from rigctl.fleet.pool import for_each
+
+from .rigs import rig
 
 RIGS = [rig(f"rig{n}") for n in range(1, 5)]
 

@@ -12,7 +12,6 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from conftest_sshd import Server, free_port, make_key
 from pydantic import SecretStr
 
 from rigctl.errors import (
@@ -26,6 +25,8 @@ from rigctl.errors import (
 )
 from rigctl.fleet import commands
 from rigctl.fleet.ssh import RigConnection, Untrusted
+
+from .conftest_sshd import Server, free_port, make_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,7 +16,7 @@ from rigctl.model.reading import CommandReply
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from conftest_sshd import Server
+    from .conftest_sshd import Server
 
 
 def questions(host) -> list[object]:

@@ -8,11 +8,12 @@ import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
-from conftest_sshd import make_key
 
 from rigctl.errors import RigError
 from rigctl.fleet.trust import HostKey, find_keys, forget_command, known_name, record_key
 from rigctl.model.rig import Login
+
+from .conftest_sshd import make_key
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,10 +6,11 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
-from build_run import build_run
 
 from rigctl.cli.app import main
 from rigctl.store import RunDir
+
+from .build_run import build_run
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,13 +12,14 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
-from build_run import BOOT_ID, START, build_run
 
 from rigctl.model.reading import GpuSample, Sample
 from rigctl.model.verdict import CheckVerdict, RigRecord, Verdict
 from rigctl.report.curves import Timeline, extremes, sparkline
 from rigctl.report.html import render
 from rigctl.store import RunDir
+
+from .build_run import BOOT_ID, START, build_run
 
 if TYPE_CHECKING:
     from pathlib import Path
