@@ -158,6 +158,11 @@ def tree_hash(*folders: Path, extra: str = "") -> str:
     return digest.hexdigest()[:16]
 
 
+def apt_settings(certificates: str) -> str:
+    """Return an apt configuration file with the host's own settings, and its authorities' file at `certificates`."""
+    return "\n".join([*_apt_options(), f'Acquire::https::CaInfo "{certificates}";']) + "\n"
+
+
 def _apt_options() -> list[str]:
     """Return the host's apt settings that decide whether downloads work: proxies, certificates, retries, dates."""
     dump = subprocess.run(["apt-config", "dump"], capture_output=True, text=True, timeout=60, check=False).stdout

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import tempfile
 import time
 from pathlib import Path
@@ -89,7 +90,8 @@ def _prepare_foreign(podman: Podman, base: str, root: str, offered: list[str]) -
     """Install what a rig needs into an image that somebody else made, through its own package sources."""
     installed = hostroot.package_lists()["installed"]
     script = (
-        "set -eu; export DEBIAN_FRONTEND=noninteractive; rm -f /etc/apt/apt.conf.d/docker-clean; apt-get update -q; "
+        "set -eu; export DEBIAN_FRONTEND=noninteractive APT_CONFIG=/mnt/apt.conf; "
+        "rm -f /etc/apt/apt.conf.d/docker-clean; apt-get update -q; "
         f"apt-get install -yq --no-install-recommends {' '.join(installed)}; apt-get clean; "
         f"apt-get install -yq --download-only --no-install-recommends {' '.join(offered)}; "
         "mkdir -p /srv/rigsim/pool/debian; mv /var/cache/apt/archives/*.deb /srv/rigsim/pool/debian/"
@@ -97,7 +99,12 @@ def _prepare_foreign(podman: Podman, base: str, root: str, offered: list[str]) -
     if not podman.image_exists(base):
         podman.call("pull", "--quiet", base, timeout_s=_BUILD_TIMEOUT_S)
     podman.choose_runtime(base)
-    _run_and_commit(podman, [base, "sh", "-c", script], root, kind="root")
+    with tempfile.TemporaryDirectory(dir=cache_dir()) as folder:
+        Path(folder).chmod(0o755)  # apt fetches as a user of its own
+        # Only for as long as this container runs: nothing of the host's settings stays in the image.
+        (Path(folder) / "apt.conf").write_text(hostroot.apt_settings(certificates="/mnt/host.crt"), encoding="utf-8")
+        shutil.copy("/etc/ssl/certs/ca-certificates.crt", Path(folder) / "host.crt")
+        _run_and_commit(podman, [f"--volume={folder}:/mnt:ro", base, "sh", "-c", script], root, kind="root")
 
 
 def _build(podman: Podman, root: str, image: str, say: Callable[[str], None]) -> None:
