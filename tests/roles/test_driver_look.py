@@ -7,9 +7,15 @@ import pytest
 
 from .roles_page import ROLES
 
-spec = importlib.util.spec_from_file_location("driver_look", ROLES / "nvidia_driver" / "files" / "look.py")
-look = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(look)
+
+def script(name):
+    spec = importlib.util.spec_from_file_location(f"driver_{name}", ROLES / "nvidia_driver" / "files" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+look, offers = script("look"), script("offers")
 
 SOURCES = """\
 Package files:
@@ -71,14 +77,17 @@ WISHES = {"branch": "515", "version": "", "source": "ubuntu", "flavour": "deskto
 @pytest.fixture
 def apt(monkeypatch):
     """An apt that gives recorded answers."""
-    answers = {"table": BOTH, "simulation": (0, BECOMES), "show": SHOW}
+    answers = {"table": BOTH, "simulation": (0, BECOMES), "show": SHOW, "dpkg": ""}
 
     def run(*argv, timeout_s=60):
         if argv[:2] == ("apt-cache", "policy"):
             return 0, answers["table"] if len(argv) > 2 else SOURCES
+        if argv[0] == "dpkg-query":
+            return 0, answers["dpkg"]
+        answers["asked"] = argv
         return (0, answers["show"]) if argv[:2] == ("apt-cache", "show") else answers["simulation"]
 
-    monkeypatch.setattr(look, "run", run)
+    monkeypatch.setattr(offers, "run", run)
     return answers
 
 
@@ -92,7 +101,7 @@ def apt(monkeypatch):
     ],
 )
 def test_driver_version(package, driver):
-    assert look.driver_version(package) == driver
+    assert offers.driver_version(package) == driver
 
 
 @pytest.mark.parametrize(
@@ -110,16 +119,16 @@ def test_driver_version(package, driver):
     ],
 )
 def test_branch_of(package, branch):
-    assert look.branch_of(package) == branch
+    assert offers.branch_of(package) == branch
 
 
 def test_sources_are_named_as_operators_ask_for_them():
-    words = [look.source_word(release) for release in look.read_sources(SOURCES).values()]
+    words = [offers.source_word(release) for release in offers.read_sources(SOURCES).values()]
     assert words == ["", "cuda_repo", "ubuntu", "release l=My drivers"]
 
 
 def test_transitional_only_is_refused_with_what_it_would_become_and_who_has_the_real_one(apt):
-    found = look.look_at_offers(WISHES)
+    found = offers.look_at_offers(WISHES)
     assert found["target"] == ""
     assert not found["to_install"]
     assert "only as a transitional package: it would have become 535" in found["refusal"]
@@ -129,20 +138,20 @@ def test_transitional_only_is_refused_with_what_it_would_become_and_who_has_the_
 
 def test_the_real_one_of_the_asked_source_is_taken(apt):
     apt["simulation"] = 0, ALL_REAL
-    found = look.look_at_offers({**WISHES, "source": "cuda_repo"})
+    found = offers.look_at_offers({**WISHES, "source": "cuda_repo"})
     assert found["target"] == "515.105.01-0ubuntu1"
     assert (found["target_driver"], found["to_install"], found["refusal"]) == ("515.105.01", True, "")
 
 
 def test_an_exact_version_that_nobody_has_is_refused(apt):
-    found = look.look_at_offers({**WISHES, "source": "cuda_repo", "version": "515.48.07"})
+    found = offers.look_at_offers({**WISHES, "source": "cuda_repo", "version": "515.48.07"})
     assert found["target"] == ""
     assert "does not have nvidia-driver-515 515.48.07" in found["refusal"] or "transitional" in found["refusal"]
 
 
 def test_a_rig_keeps_the_real_version_it_has(apt):
     apt.update(table=INSTALLED, simulation=(0, ""))
-    found = look.look_at_offers(WISHES)
+    found = offers.look_at_offers(WISHES)
     assert (found["target_driver"], found["to_install"], found["refusal"]) == ("515.65.01", False, "")
 
 
@@ -150,30 +159,30 @@ def test_a_transaction_of_another_branch_is_refused(apt):
     apt["simulation"] = 0, ALL_REAL + "Inst libnvidia-compute-535 (535.54.03-0ubuntu1 NVIDIA CUDA [amd64])\n"
     assert (
         "would also install libnvidia-compute-535 535.54.03"
-        in look.look_at_offers({**WISHES, "source": "cuda_repo"})["refusal"]
+        in offers.look_at_offers({**WISHES, "source": "cuda_repo"})["refusal"]
     )
 
 
 def test_a_transaction_that_removes_something_foreign_is_refused(apt):
     apt["simulation"] = 0, ALL_REAL + "Remv gdm3 [42.0]\nRemv nvidia-driver-510 [510.108.03-0ubuntu1]\n"
-    assert "would remove gdm3." in look.look_at_offers({**WISHES, "source": "cuda_repo"})["refusal"]
+    assert "would remove gdm3." in offers.look_at_offers({**WISHES, "source": "cuda_repo"})["refusal"]
 
 
 def test_a_transaction_that_apt_cannot_do_is_refused_with_apt_s_words(apt):
     apt["simulation"] = 100, "E: Unable to correct problems, you have held broken packages."
-    assert "you have held broken packages" in look.look_at_offers({**WISHES, "source": "cuda_repo"})["refusal"]
+    assert "you have held broken packages" in offers.look_at_offers({**WISHES, "source": "cuda_repo"})["refusal"]
 
 
 def test_nobody_has_the_branch(apt):
     apt.update(table="", show="", simulation=(100, "E: Unable to locate package nvidia-driver-999"))
     assert (
         "no configured package source has nvidia-driver-999"
-        in look.look_at_offers({**WISHES, "branch": "999"})["refusal"]
+        in offers.look_at_offers({**WISHES, "branch": "999"})["refusal"]
     )
 
 
 def test_preferences_allow_one_source_and_one_version():
-    records = look.preferences("cuda_repo", "515", "515.105.01-0ubuntu1").split("\n\n")
+    records = offers.preferences("cuda_repo", "515", "515.105.01-0ubuntu1").split("\n\n")
     assert [record.splitlines()[1:] for record in records] == [
         ["Pin: version 515.105.01-0ubuntu1", "Pin-Priority: 1001"],
         ["Pin: release l=NVIDIA CUDA", "Pin-Priority: 900"],
@@ -207,10 +216,28 @@ def test_lines_of_another_shape_are_no_cards():
     ]
 
 
-def test_the_whole_look_is_one_json_object(apt, capsys, monkeypatch):
-    apt["simulation"] = 0, ALL_REAL
-    monkeypatch.setattr(look, "look_at_rig", lambda: {"cards": [card()], "installed": {"nvidia-utils-515": "1"}})
-    look.main(json.dumps({**WISHES, "source": "cuda_repo", "power_limit_w": 480, "persistence": True, "offers": True}))
-    found = json.loads(capsys.readouterr().out)
-    assert found["cards_differ"]
-    assert found["packages"] == ["nvidia-driver-515", "nvidia-utils-515"]
+def test_another_branch_goes_in_the_same_transaction(apt):
+    apt.update(
+        dpkg="nvidia-utils-510 510.108.03-0ubuntu1 hi\nnvidia-settings 510.47.03 ii\nlibnvidia-gl-470 470.1-1 rc\n"
+    )
+    apt["simulation"] = 0, ALL_REAL + "Remv nvidia-utils-510 [510.108.03-0ubuntu1]\n"
+    found = offers.look_at_offers({**WISHES, "source": "cuda_repo"})
+    driver, *headers, old = found["transaction"]
+    assert (driver, old) == ("nvidia-driver-515=515.105.01-0ubuntu1", "nvidia-utils-510-")
+    assert all(name.startswith("linux-headers-") for name in headers)
+    assert apt["asked"][-len(found["transaction"]) :] == tuple(found["transaction"])
+    assert (found["held"], found["packages"], found["refusal"]) == (["nvidia-utils-510"], ["nvidia-driver-515"], "")
+
+
+def test_a_left_over_of_another_branch_alone_is_a_reason_to_act(apt):
+    apt.update(table=INSTALLED, dpkg="nvidia-utils-510 510.108.03-0ubuntu1 ii\n")
+    apt["simulation"] = 0, "Remv nvidia-utils-510 [510.108.03-0ubuntu1]\n"
+    assert offers.look_at_offers(WISHES)["to_install"]
+
+
+def test_each_script_prints_one_json_object(apt, capsys, monkeypatch):
+    monkeypatch.setattr(look, "look_at_rig", lambda: {"cards": [card()]})
+    look.main(json.dumps({"power_limit_w": 480, "persistence": True}))
+    assert json.loads(capsys.readouterr().out)["cards_differ"]
+    offers.main(json.dumps(WISHES))
+    assert json.loads(capsys.readouterr().out)["target"] == ""

@@ -1,7 +1,7 @@
-"""Look at a rig's NVIDIA driver: what is there, what its package sources offer, what an installation would do.
+"""Look at a rig's NVIDIA driver: what is loaded, what the library is, how the cards are set.
 
 Runs on the rig with the system's Python (3.10 or newer, standard library only), changes nothing, and prints one JSON
-object. Its one argument are the role's wishes as JSON; `offers` false leaves the package sources out.
+object. Its one argument are the role's wishes as JSON: power_limit_w, persistence.
 """
 
 import json
@@ -10,19 +10,9 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
-PREFERENCES = "/etc/apt/preferences.d/gpu-rig-nvidia-driver"
-KNOWN_SOURCES = {"ubuntu": "o=Ubuntu", "cuda_repo": "l=NVIDIA CUDA"}
-"""Our word for a source → what its Release file says (`apt-cache policy` prints both)."""
-DRIVER_PACKAGES = (
-    "nvidia-driver-* nvidia-headless-* nvidia-dkms-* nvidia-kernel-* nvidia-utils-* nvidia-compute-utils-* "
-    "nvidia-firmware-* nvidia-settings nvidia-modprobe libnvidia-* libxnvctrl0 xserver-xorg-video-nvidia-* "
-    "linux-modules-nvidia-* linux-objects-nvidia-* linux-signatures-nvidia-* cuda-drivers*"
-)
-BRANCHED = re.compile(r"^(?:lib|xserver-xorg-video-)?nvidia-(?:[a-z0-9]+-)*?(\d{3})(?:-|$)")
 CARD_FIELDS = ("index", "uuid", "power.limit", "power.min_limit", "power.max_limit", "persistence_mode")
 MODULE_FILES = ("/sys/module/nvidia/version", "/sys/module/nouveau")
 
@@ -40,215 +30,6 @@ def run(*argv: str, timeout_s: int = 60) -> tuple[int, str]:
     return done.returncode, done.stdout + (done.stderr if done.returncode else "")
 
 
-def driver_version(package_version: str) -> str:
-    """The driver's own version: `515.76+really.515.65.01-0ubuntu0.22.04.1` carries 515.65.01."""
-    upstream = package_version.rpartition(":")[2].partition("-")[0]
-    return re.split(r"[+~]", upstream.rpartition("+really.")[2])[0]
-
-
-def branch_of(package: str) -> str:
-    """`libnvidia-compute-515` → 515; empty for a package that belongs to no branch."""
-    found = BRANCHED.match(package)
-    return found.group(1) if found else ""
-
-
-def read_sources(policy: str) -> dict[str, dict[str, str]]:
-    """`apt-cache policy` → index line (`http://… jammy/restricted amd64 Packages`) → what its Release file says."""
-    sources: dict[str, dict[str, str]] = {}
-    index = ""
-    for line in policy.splitlines():
-        text = line.strip()
-        if re.match(r"^-?\d+ ", text):
-            index = text.split(" ", 1)[1]
-        elif text.startswith("release ") and index:
-            sources[index] = dict(re.findall(r"([a-z])=([^,]*)", text))
-    return sources
-
-
-def read_versions(policy: str) -> list[tuple[str, list[str]]]:
-    """`apt-cache policy PACKAGE` → each version, newest first, with the index lines that offer it."""
-    versions: list[tuple[str, list[str]]] = []
-    table = policy.partition("Version table:")[2]
-    for line in table.splitlines():
-        version = re.match(r"^ (?:\*\*\*|   ) (\S+)", line)
-        index = re.match(r"^ {8,}-?\d+ (.+)$", line)
-        if version:
-            versions.append((version.group(1), []))
-        elif index and versions:
-            versions[-1][1].append(index.group(1).strip())
-    return versions
-
-
-def read_transitional(show: str) -> set[str]:
-    """`apt-cache show PACKAGE` → the versions that are only transitional packages."""
-    found = set()
-    for record in show.split("\n\n"):
-        version = re.search(r"^Version: (\S+)", record, re.MULTILINE)
-        description = re.search(r"^Description(?:-\w+)?: (.*)", record, re.MULTILINE)
-        if version and description and "transitional" in description.group(1).lower():
-            found.add(version.group(1))
-    return found
-
-
-def read_simulation(text: str) -> dict[str, list[list[str]]]:
-    """`apt-get -s install` → `install`: [package, version] and `remove`: [package, version]."""
-    done: dict[str, list[list[str]]] = {"install": [], "remove": []}
-    for line in text.splitlines():
-        installed = re.match(r"^Inst (\S+) (?:\[\S+\] )?\((\S+)", line)
-        removed = re.match(r"^(?:Remv|Purg) (\S+)(?: \[(\S+)\])?", line)
-        if installed:
-            done["install"].append([installed.group(1), installed.group(2)])
-        elif removed:
-            done["remove"].append([removed.group(1), removed.group(2) or ""])
-    return done
-
-
-def source_word(release: dict[str, str]) -> str:
-    """How an operator asks for this source in `nvidia_driver_source`; empty for one without a Release file."""
-    for word, pin in KNOWN_SOURCES.items():
-        key, _, value = pin.partition("=")
-        if release.get(key) == value:
-            return word
-    found = [f"release {key}={release[key]}" for key in ("l", "o") if release.get(key)]
-    return found[0] if found else ""
-
-
-def preferences(source: str, branch: str, target: str) -> str:
-    """Apt's preferences: driver packages from one source only, and of one version where that is known.
-
-    The first record that matches a version decides, see apt_preferences(5).
-    """
-    pin = "release " + KNOWN_SOURCES.get(source, source.removeprefix("release "))
-    own = " ".join(f"*nvidia-*-{branch}{end}" for end in ("", "-*"))
-    exact = [(own, f"version {target}", 1001)] if target else []
-    records = [*exact, (DRIVER_PACKAGES, pin, 900), (DRIVER_PACKAGES, "release *", -1)]
-    return "\n\n".join(
-        f"Package: {packages}\nPin: {what}\nPin-Priority: {priority}" for packages, what, priority in records
-    )
-
-
-def top_packages(branch: str, flavour: str) -> list[str]:
-    """The packages that pull in all others of a branch."""
-    if flavour == "headless":
-        return [f"nvidia-headless-{branch}", f"nvidia-utils-{branch}"]
-    return [f"nvidia-driver-{branch}"]
-
-
-def simulate(wanted: list[str], pins: str) -> tuple[int, str]:
-    """`apt-get -s install` under preferences that are not on the rig yet."""
-    with tempfile.TemporaryDirectory() as parts:
-        for path in Path(PREFERENCES).parent.iterdir():
-            if path != Path(PREFERENCES) and path.is_file():
-                shutil.copy(path, parts)
-        Path(parts, Path(PREFERENCES).name).write_text(pins + "\n", encoding="utf-8")
-        return run(
-            "apt-get", "-s", "-q", "-o", f"Dir::Etc::PreferencesParts={parts}", "--no-install-recommends",
-            "--allow-downgrades", "--allow-change-held-packages", "install", *wanted,
-        )  # fmt: skip
-
-
-def read_offers(top: str) -> list[dict[str, Any]]:
-    """Each version of a package that is on offer or installed, newest first."""
-    sources = read_sources(run("apt-cache", "policy")[1])
-    transitional = read_transitional(run("apt-cache", "show", "--all-versions", top)[1])
-    offers = []
-    for version, indexes in read_versions(run("apt-cache", "policy", top)[1]):
-        driver = driver_version(version)
-        offers.append(
-            {
-                "version": version,
-                "driver": driver,
-                "real": version not in transitional and driver.startswith(branch_of(top) + "."),
-                "installed": "/var/lib/dpkg/status" in indexes,
-                "sources": sorted({source_word(sources[index]) for index in indexes if index in sources} - {""}),
-            }
-        )
-    return offers
-
-
-def choose(offers: list[dict[str, Any]], version: str, source: str) -> str:
-    """The package version to install: the one the rig has where it fits, else the newest one of the source."""
-    real = [offer for offer in offers if offer["real"] and version in ("", offer["driver"])]
-    kept = [offer for offer in real if offer["installed"]]
-    offered = [offer for offer in real if source in offer["sources"]]
-    return str((kept or offered or [{"version": ""}])[0]["version"])
-
-
-def look_at_offers(wishes: dict[str, Any]) -> dict[str, Any]:
-    """What the package sources offer for the branch, and what the installation would do."""
-    branch, source = wishes["branch"], wishes["source"]
-    top = top_packages(branch, wishes["flavour"])
-    offers = read_offers(top[0])
-    target = choose(offers, wishes["version"], source)
-    pins = preferences(source, branch, target)
-    rc, text = simulate([f"{name}={target}" if target else name for name in top], pins)
-    transaction = read_simulation(text)
-    configured = {source_word(release) for release in read_sources(run("apt-cache", "policy")[1]).values()}
-    looked: dict[str, Any] = {
-        "top": top,
-        "offers": offers,
-        "target": target,
-        "target_driver": driver_version(target) if target else "",
-        "source_configured": source in configured,
-        "preferences": pins,
-        "to_install": bool(target and transaction["install"]),
-        "packages": [name for name, _ in transaction["install"] if branch_of(name) == branch],
-    }
-    if not target:
-        return {**looked, "refusal": not_offered(wishes, top[0], offers, transaction["install"])}
-    return {**looked, "refusal": wrong_transaction(wishes, target, rc, text)}
-
-
-def not_offered(wishes: dict[str, Any], top: str, offers: list[dict[str, Any]], installs: list[list[str]]) -> str:
-    """Why the asked source cannot give the driver, who can, and how to choose."""
-    branch, version, source = wishes["branch"], wishes["version"], wishes["source"]
-    asked = f"{top} {version}".strip()
-    became = max((branch_of(name) for name, _ in installs if name.startswith("nvidia-driver-")), default="")
-    elsewhere = [
-        (word, str(offer["version"]))
-        for offer in offers
-        for word in offer["sources"]
-        if offer["real"] and word != source
-    ]
-    if became and became != branch:
-        said = f"{source} has {top} only as a transitional package: it would have become {became}."
-    elif offers:
-        said = f"{source} does not have {asked}; on offer: {', '.join(str(offer['driver']) for offer in offers)}."
-    else:
-        said = f"no configured package source has {asked}."
-    for word, found in elsewhere:
-        said += f" The source {word} has the real one: {top} {driver_version(found)} ({found})."
-    ways = [f"nvidia_driver_source: {elsewhere[0][0]}"] if elsewhere else []
-    ways += [f'nvidia_driver_branch: "{became}"'] if became and became != branch else []
-    ways += [] if ways else ["another nvidia_driver_branch"]
-    more = "" if elsewhere else ", or add a package source that has the real one (cuda_repo_line)"
-    return f"{said} Nothing was installed. Choose: set {' or '.join(ways)}{more}."
-
-
-def wrong_transaction(wishes: dict[str, Any], target: str, rc: int, text: str) -> str:
-    """Why the simulated installation is not what was asked for; empty where it is."""
-    transaction = read_simulation(text)
-    foreign = [name for name, _ in transaction["remove"] if "nvidia" not in name]
-    strange = strangers(transaction["install"], wishes["branch"], target)
-    remedy = "Nothing was installed. Try `apt-get -s install` on the rig; other sources may stand in the way."
-    if rc:
-        return f"apt cannot install {target} of branch {wishes['branch']}: {' '.join(text.split())[-500:]} {remedy}"
-    if strange:
-        return f"installing {target} would also install {', '.join(strange)}. {remedy}"
-    if foreign:
-        return f"installing {target} would remove {', '.join(foreign)}. {remedy}"
-    return ""
-
-
-def strangers(installs: list[list[str]], branch: str, target: str) -> list[str]:
-    """Driver packages of the transaction that are of another branch or carry another driver than the target."""
-    return [
-        f"{name} {version}"
-        for name, version in installs
-        if branch_of(name) and (branch_of(name) != branch or driver_version(version) != driver_version(target))
-    ]
-
-
 def read_cards(text: str) -> list[dict[str, str]]:
     """Each line of `nvidia-smi --query-gpu`; lines of another shape are no cards."""
     lines = [line.split(", ") for line in text.splitlines()]
@@ -256,10 +37,8 @@ def read_cards(text: str) -> list[dict[str, str]]:
 
 
 def look_at_rig() -> dict[str, Any]:
-    """What is installed, loaded and reported by the cards."""
+    """What is loaded, what would be loaded, and what the cards report."""
     loaded, nouveau = (Path(path) for path in MODULE_FILES)
-    status = run("dpkg-query", "-W", "-f", "${Package} ${Version} ${db:Status-Abbrev}\n", "*nvidia*")[1]
-    rows = [line.split() for line in status.splitlines() if len(line.split()) == 3]  # noqa: PLR2004
     library = run("ldconfig", "-p")[1]
     place = re.search(r"libnvidia-ml\.so\.1 .*=> (\S+)", library)
     found = re.search(r"\.so\.(\d+(?:\.\d+)+)$", os.path.realpath(place.group(1))) if place else None
@@ -271,16 +50,10 @@ def look_at_rig() -> dict[str, Any]:
         "loaded": loaded.read_text(encoding="ascii").strip() if loaded.is_file() else "",
         "nouveau": nouveau.is_dir(),
         "library": found.group(1) if found else "",
-        "installed": {row[0]: row[1] for row in rows if row[2].endswith("i")},
-        "held": [row[0] for row in rows if row[2] == "hi"],
-        "cards": [dict(zip(CARD_FIELDS, line.split(", "), strict=False)) for line in cards.splitlines()]
-        if rc == 0
-        else [],
-        "cards_error": "" if rc == 0 else cards.strip()[:300] or f"nvidia-smi: exit status {rc}",
+        "cards": read_cards(cards) if rc == 0 else [],
+        "cards_error": cards.strip()[:300] or f"nvidia-smi: exit status {rc}",
         "dkms": run("dkms", "status")[1].strip(),
         "headers_missing": not Path(f"/lib/modules/{kernel}/build").exists(),
-        "headers_offered": "Candidate: (none)" not in (text := run("apt-cache", "policy", f"linux-headers-{kernel}")[1])
-        and bool(text.strip()),
         "initramfs": shutil.which("update-initramfs") is not None,
         "secure_boot": any(value[-1:] == b"\x01" for value in efi),
     }
@@ -318,10 +91,6 @@ def main(argument: str) -> None:
     limit_w = wishes["power_limit_w"]
     looked["limit_refused_by"] = refused_limits(looked["cards"], limit_w)
     looked["cards_differ"] = cards_differ(looked["cards"], limit_w, wishes["persistence"])
-    if wishes["offers"]:
-        looked.update(look_at_offers(wishes))
-        there = [name for name in looked["installed"] if branch_of(name) == wishes["branch"]]
-        looked["packages"] = sorted({*looked["packages"], *there})
     json.dump(looked, sys.stdout)
 
 
