@@ -86,7 +86,11 @@ def attempt(
     run = RunDir.create(options.runs, "provision", rigs=_run_rigs(fleet), asked=_asked(options))
     watch(progress)
     run.journal("provision_started", rigs=[rig.name for rig in fleet], check=options.check)
-    ended = _Ansible(options, playbook, environment, fleet).run(_event_handler(run, progress))
+    try:
+        ended = _Ansible(options, playbook, environment, fleet).run(_event_handler(run, progress))
+    except KeyboardInterrupt:
+        run.journal("provision_interrupted")
+        raise
     outcome = ProvisionOutcome(
         run_id=run.run_id,
         path=str(run.path),
