@@ -24,7 +24,7 @@ def test_no_inventory_is_found_before_a_run_directory_is_made(tmp_path):
 def test_an_incomplete_change_names_rig_task_and_remedy(monkeypatch, tmp_path):
     rigs = (RigProvision(name="rig1", state="ok"), *(RigProvision(name=name, **RIG) for name in ("rig2", "rig3")))
     outcome = ProvisionOutcome(run_id="r", path="p", check=False, seconds=1, rigs=rigs)
-    monkeypatch.setattr(run, "attempt", lambda _options: outcome)
+    monkeypatch.setattr(run, "attempt", lambda *_: outcome)
     with pytest.raises(ChangeIncomplete) as caught:
         provision(ProvisionOptions(inventory=tmp_path, runs=tmp_path))
     assert caught.value.message == "rig2 failed at nvidia_driver · Refuse: 515 became 535. (and 1 more)"
