@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
+from rigctl.checks import power, software, topology
 from rigctl.errors import CommandFailed, ConnectionLost, RigError
 from rigctl.measure.plan import build_plan, has_load, step_seconds
 from rigctl.measure.session import Cancelled, RigSession
 from rigctl.measure.spool import Fetched, Spool
-from rigctl.model.reading import Facts, Sample
+from rigctl.model.reading import Facts, Readings, Sample
+from rigctl.model.verdict import Verdict
 from rigctl.parse.gpu_burn import last_gflops
 from rigctl.store import RigOutcome
 
@@ -29,6 +31,14 @@ if TYPE_CHECKING:
 POLL_S = 1.0
 """Time between two polls of one rig, seconds; each is also the controller's word to the guard."""
 START_TIMEOUT_S = 60
+QUICK_CHECKS = (
+    software.driver_version,
+    topology.gpu_count,
+    topology.gpu_model,
+    topology.gpu_memory,
+    power.limit,
+)
+"""What the facts alone can show, before any load."""
 BURN_HEAD, BURN_TAIL = 8192, 4096
 """Characters of a burn's output that are kept for the live table."""
 KERNEL_MARGIN_S = 2
@@ -92,6 +102,7 @@ class RigMeasurement:
 
     def _measure(self, session: RigSession) -> None:
         facts = self._facts(session)
+        self._quick_checks(facts)
         if not has_load(self.rig.spec, self.profile):
             self._probe(session)
         elif not facts.gpus:
@@ -115,6 +126,20 @@ class RigMeasurement:
             raise CommandFailed(f"the agent's facts have an unexpected form: {error.errors()[0]}") from error
         self._ended(boot_id_after=facts.boot_id)
         return facts
+
+    def _quick_checks(self, facts: Facts) -> None:
+        """Say at once what the facts alone show, so that nobody watches a long burn to learn of a missing card."""
+        self._at("quick checks")
+        spec, readings = self.rig.spec, Readings(rig=self.rig.name, facts=facts)
+        failed = [
+            verdict
+            for check in QUICK_CHECKS
+            for verdict in check(spec, readings)
+            if verdict.verdict in (Verdict.FAIL, Verdict.ERROR)
+        ]
+        for verdict in failed:
+            self.run_dir.journal("quick_check", rig=self.rig.name, check=verdict.key, reason=verdict.reason)
+        self.progress.note(self.rig.name, "; ".join(f"{one.check}: {one.reason}" for one in failed))
 
     def _probe(self, session: RigSession) -> None:
         self._at("probe")
