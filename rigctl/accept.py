@@ -19,7 +19,7 @@ from rigctl.report.write import write_own
 from rigctl.store import RunDir
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
     from types import FrameType
 
@@ -94,7 +94,7 @@ def accept(options: AcceptOptions, run_dir: RunDir, progress: Progress) -> RunOu
         return RigMeasurement(rig, profile_of(rig, options), run_dir, progress, cancel).run()
 
     with _stop_on_signal(cancel):
-        measured = _measure_all(options, measure)
+        measured = [one.value for one in for_each(options.rigs, measure, max_workers=options.max_rigs_at_once)]
         record = _verify(options, run_dir, measured)
     run_dir.write_record(record)
     if options.kind == "accept":
@@ -104,15 +104,6 @@ def accept(options: AcceptOptions, run_dir: RunDir, progress: Progress) -> RunOu
     if cancel.is_set():
         raise KeyboardInterrupt
     return RunOutcome(run_dir, record)
-
-
-def _measure_all(options: AcceptOptions, measure: Any) -> list[RigMeasurement]:
-    measured = []
-    for finished in for_each(options.rigs, measure, max_workers=options.max_rigs_at_once):
-        if finished.error is not None:
-            raise finished.error
-        measured.append(finished.value)
-    return measured
 
 
 def _verify(options: AcceptOptions, run_dir: RunDir, measured: Sequence[RigMeasurement]) -> Record:
@@ -131,7 +122,7 @@ def _verify(options: AcceptOptions, run_dir: RunDir, measured: Sequence[RigMeasu
                 one.session.close()
 
 
-def _recorder(run_dir: RunDir, rig: str) -> Any:
+def _recorder(run_dir: RunDir, rig: str) -> Callable[[CommandReply], None]:
     def record(reply: CommandReply) -> None:
         run_dir.append_command(rig, reply)
 

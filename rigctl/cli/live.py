@@ -2,43 +2,28 @@
 
 from __future__ import annotations
 
-import contextlib
-import threading
 from typing import TYPE_CHECKING
 
-from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from rigctl.cli.watching import watching
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    import threading
+    from contextlib import AbstractContextManager
 
     from rich.console import Console
 
     from rigctl.measure.progress import GpuNow, Progress, RigNow
 
-REFRESH_HZ = 2
 PLAIN_EVERY_S = 10
 """Where the output is no terminal, a line per rig is printed at each new step and so often, seconds."""
 
 
-@contextlib.contextmanager
-def watch(progress: Progress, console: Console) -> Iterator[None]:
-    """Show the fleet while the block runs: a live table on a terminal, plain lines elsewhere."""
-    if console.is_terminal:
-        with Live(
-            get_renderable=lambda: table(progress), console=console, refresh_per_second=REFRESH_HZ, transient=True
-        ):
-            yield
-        return
-    ended = threading.Event()
-    writer = threading.Thread(target=_write_lines, args=(progress, console, ended), daemon=True, name="progress")
-    writer.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        writer.join()
+def watch(progress: Progress, console: Console) -> AbstractContextManager[None]:
+    """Show the fleet while the block runs."""
+    return watching(console, lambda: table(progress), lambda ended: _write_lines(progress, console, ended))
 
 
 def table(progress: Progress) -> Table:

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import contextlib
-import threading
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
 from rigctl.cli.common import DEFAULT_RUNS, InventoryOpt, JsonOpt, RigsArg, RunsOpt, console, emit_json
+from rigctl.cli.watching import REFRESH_HZ, watching
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    import threading
 
     from rich.console import Console
 
     from rigctl.provision import ProvisionOutcome, ProvisionProgress, RigProvision
 
 EPILOG = "Example: rigctl provision rig1 --check -i ./inventory"
-REFRESH_HZ = 2
 _STYLES = {
     "done": "green", "ok": "green", "changed": "yellow", "failed": "bold red", "unreachable": "bold red",
     "not_run": "red", "running": "bold", "waiting": "dim",
@@ -61,22 +59,9 @@ def provision_command(
     raise typer.Exit(outcome.exit_code)
 
 
-@contextlib.contextmanager
-def watch_provision(progress: ProvisionProgress, to: Console) -> Iterator[None]:
+def watch_provision(progress: ProvisionProgress, to: Console) -> contextlib.AbstractContextManager[None]:
     """Show the fleet while the block runs: a live table on a terminal, a line per rig and role elsewhere."""
-    if to.is_terminal:
-        live = Live(get_renderable=lambda: table(progress), console=to, refresh_per_second=REFRESH_HZ, transient=True)
-        with live:
-            yield
-        return
-    ended = threading.Event()
-    writer = threading.Thread(target=_write_lines, args=(progress, to, ended), daemon=True, name="progress")
-    writer.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        writer.join()
+    return watching(to, lambda: table(progress), lambda ended: _write_lines(progress, to, ended))
 
 
 def table(progress: ProvisionProgress) -> Table:
