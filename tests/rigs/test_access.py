@@ -94,12 +94,12 @@ def test_unknown_host_key_and_how_it_is_trusted(fleet, inventory, tmp_path):
 
 
 def test_sudo_that_wants_a_password(fleet, inventory):
-    as_root(fleet, "mkdir /root/sudoers && mv /etc/sudoers.d/* /root/sudoers/")
+    as_root(fleet, "mkdir /var/tmp/sudoers && mv /etc/sudoers.d/* /var/tmp/sudoers/")
     as_root(fleet, "echo 'ops ALL=(ALL) ALL' > /etc/sudoers.d/ops")
     try:
         code, rigs = check(fleet, inventory)
     finally:
-        as_root(fleet, "mv /root/sudoers/* /etc/sudoers.d/ && rmdir /root/sudoers")
+        as_root(fleet, "mv /var/tmp/sudoers/* /etc/sudoers.d/ && rmdir /var/tmp/sudoers")
     assert code == 3
     error = only_error(rigs["rig2"])
     assert "sudo" in error["reason"]
