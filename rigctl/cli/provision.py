@@ -65,14 +65,14 @@ def watch_provision(progress: ProvisionProgress, to: Console) -> contextlib.Abst
 
 
 def table(progress: ProvisionProgress) -> Table:
-    """The fleet as it is now: role · task · n/m, changes, elapsed time."""
+    """The fleet as it is now: role (or play) · task · n/m, changes, elapsed time."""
     drawn = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
     for heading in ("rig", "role", "task", "changed"):
         drawn.add_column(heading, justify="right" if heading == "changed" else "left")
     for rig in progress.snapshot():
         style = _STYLES.get(rig.state, "")
         words = rig.task if rig.state == "running" else rig.state
-        drawn.add_row(rig.name, rig.role, Text(words, style=style, overflow="ellipsis"), str(rig.changed))
+        drawn.add_row(rig.name, Text(rig.stage), Text(words, style=style, overflow="ellipsis"), str(rig.changed))
     drawn.add_row("", "", Text(f"{_steps(progress)} · {progress.elapsed_s:.0f} s", style="dim"), "")
     return drawn
 
@@ -86,9 +86,10 @@ def _write_lines(progress: ProvisionProgress, to: Console, ended: threading.Even
     seen: dict[str, str] = {}
     while not ended.wait(1 / REFRESH_HZ):
         for rig in progress.snapshot():
-            if rig.role and seen.get(rig.name) != rig.role and rig.state == "running":
-                seen[rig.name] = rig.role
-                to.print(f"{rig.name}: {rig.role} ({_steps(progress)}, {progress.elapsed_s:.0f} s)")
+            if rig.stage and seen.get(rig.name) != rig.stage and rig.state == "running":
+                seen[rig.name] = rig.stage
+                words = f"{rig.name}: {rig.stage} ({_steps(progress)}, {progress.elapsed_s:.0f} s)"
+                to.print(words, markup=False, soft_wrap=True)
 
 
 def print_outcome(outcome: ProvisionOutcome, to: Console) -> None:

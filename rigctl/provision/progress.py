@@ -22,7 +22,8 @@ class RigNow:
     """Where one rig is."""
 
     name: str
-    role: str = ""
+    stage: str = ""
+    """What it is at: the role, or the play for a task outside of roles; `cuda, handler` for a role's handler."""
     task: str = ""
     changed: int = 0
     state: str = "waiting"
@@ -41,8 +42,10 @@ class ProvisionProgress:
         self._rigs = {name: RigNow(name) for name in rigs}
         self._started = time.monotonic()
         self.total = total
-        """Number of tasks that will be announced; 0 while unknown."""
+        """Number of tasks that will be announced; 0 while unknown. Handlers are counted nowhere: few of them run."""
         self.announced = 0
+        self._handlers: set[str] = set()
+        """Handlers that were announced, by Ansible's id."""
 
     @property
     def elapsed_s(self) -> float:
@@ -58,16 +61,27 @@ class ProvisionProgress:
         """Take one event."""
         kind, data = event.get("event", ""), event.get("event_data", {})
         with self._lock:
-            if kind in {"playbook_on_task_start", "playbook_on_handler_task_start"}:
-                self.announced += 1
+            if kind == "playbook_on_task_start":
+                self._take_task(data)
             elif kind == "playbook_on_stats":
                 self._take_stats(data)
             elif data.get("host") in self._rigs:
                 self._take_rig_event(kind, data, self._rigs[data["host"]])
 
+    def _take_task(self, data: dict[str, Any]) -> None:
+        # ansible-runner announces a handler as a task that is conditional.
+        if data.get("is_conditional"):
+            self._handlers.add(data.get("task_uuid", ""))
+        else:
+            self.announced += 1
+
+    def _stage(self, data: dict[str, Any]) -> str:
+        stage = data.get("role") or data.get("play") or ""
+        return f"{stage}, handler" if data.get("task_uuid") in self._handlers else stage
+
     def _take_rig_event(self, kind: str, data: dict[str, Any], rig: RigNow) -> None:
         if kind == "runner_on_start":
-            rig.role, rig.task, rig.state = data.get("role", ""), data.get("task", ""), "running"
+            rig.stage, rig.task, rig.state = self._stage(data), data.get("task", ""), "running"
         elif kind == "runner_on_ok":
             rig.changed += bool(data.get("res", {}).get("changed"))
         elif kind in _FAILED and not data.get("ignore_errors"):

@@ -16,7 +16,7 @@ _META = ("ansible.builtin.meta", "meta")
 
 
 def count_tasks(playbook: Path, roles: Path, tags: Collection[str] = ()) -> int:
-    """The number of tasks that Ansible will announce; handlers come on top where something changes."""
+    """The number of tasks that Ansible will announce; handlers are not among them."""
     total = 0
     for play in _load(playbook):
         total += 1  # facts are gathered

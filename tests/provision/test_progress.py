@@ -1,7 +1,12 @@
 """Ansible's events → progress, outcome and words per rig."""
 
-import pytest
+import time
+from io import StringIO
 
+import pytest
+from rich.console import Console
+
+from rigctl.cli.provision import watch_provision
 from rigctl.errors import ExitCode
 from rigctl.provision.outcome import ProvisionOutcome
 from rigctl.provision.progress import ProvisionProgress, failure_message
@@ -29,9 +34,45 @@ def take(progress, *events):
 def test_running_tasks_are_seen_per_rig(progress):
     take(progress, event("playbook_on_task_start"), event("runner_on_start", "rig1", role="cuda", task="Install"))
     first, second = progress.snapshot()
-    assert (first.state, first.role, first.task) == ("running", "cuda", "Install")
+    assert (first.state, first.stage, first.task) == ("running", "cuda", "Install")
     assert second.state == "waiting"
     assert progress.announced == 1
+
+
+def test_a_handler_is_said_to_be_one_and_counts_as_no_task(progress):
+    take(
+        progress,
+        event("playbook_on_task_start", role="cpu_burn", task_uuid="a", is_conditional=False),
+        event("runner_on_start", "rig1", role="cpu_burn", task="Install", task_uuid="a"),
+        event("playbook_on_task_start", role="cuda", task_uuid="b", is_conditional=True),
+        event("runner_on_start", "rig1", role="cuda", task="Read the paths", task_uuid="b"),
+    )
+    assert progress.snapshot()[0].stage == "cuda, handler"
+    assert progress.announced == 1
+
+
+def test_a_task_outside_of_roles_is_said_by_its_play(progress):
+    take(progress, event("runner_on_start", "rig1", play="After the roles", task="Say so"))
+    assert progress.snapshot()[0].stage == "After the roles"
+
+
+def test_where_there_is_no_terminal_each_new_stage_is_a_line(progress):
+    console = Console(file=StringIO(), width=200)
+    with watch_provision(progress, console):
+        for stage in ("base", "base", "cuda, handler"):
+            take(progress, event("runner_on_start", "rig1", role=stage))
+            until(lambda stage=stage: f"rig1: {stage} (" in console.file.getvalue())
+    assert [line.partition(" (")[0] for line in console.file.getvalue().splitlines()] == [
+        "rig1: base",
+        "rig1: cuda, handler",
+    ]
+
+
+def until(seen, timeout_s=10):
+    deadline = time.monotonic() + timeout_s
+    while not seen():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 def test_ok_and_changed(progress):
