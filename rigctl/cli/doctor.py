@@ -76,7 +76,7 @@ def _trusted(examined: RigExamination, *, yes: bool) -> RigExamination:
 
 
 def _wants(untrusted: Untrusted, *, yes: bool) -> bool:
-    """Show the key and ask; no terminal and no answer is a no."""
+    """Show the key and ask; no terminal and no answer is a no. Raises KeyboardInterrupt after Ctrl-C."""
     from rigctl.fleet.trust import known_name  # noqa: PLC0415
 
     key, hop = untrusted.key, untrusted.hop
@@ -85,8 +85,11 @@ def _wants(untrusted: Untrusted, *, yes: bool) -> bool:
         return True
     try:
         return typer.confirm("Is this the fingerprint that the rig itself shows? Trust it?", err=True)
-    except typer.Abort:
+    except typer.Abort as no_answer:
         sys.stderr.write("\n")
+        # click says the same of Ctrl-C and of an input that has ended.
+        if isinstance(no_answer.__context__, KeyboardInterrupt):
+            raise KeyboardInterrupt from None
         return False
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 from pathlib import Path
@@ -131,6 +132,18 @@ class TestCommand:
             monkeypatch.setattr("sys.stdin", nothing)
             assert main(["doctor", "--trust"]) == 1
         assert "SHA256:" in capsys.readouterr().err
+        assert known.read_text() == ""
+
+    def test_ctrl_c_is_no_answer_but_an_end(
+        self, known: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        class Interrupted(io.StringIO):
+            def readline(self, *_: object) -> str:
+                raise KeyboardInterrupt
+
+        monkeypatch.setattr("sys.stdin", Interrupted())
+        assert main(["doctor", "--trust"]) == 130
+        assert capsys.readouterr().err.splitlines()[-1] == "error: interrupted"
         assert known.read_text() == ""
 
     def test_changed_key_is_never_overwritten(
