@@ -45,8 +45,12 @@ def accept_command(
     options = AcceptOptions(fleet, profile, runs, asked, acceptance_tests=tuple(acceptance_tests or ()))
     run_dir = start_run(options)
     progress = Progress(rig.name for rig in fleet)
-    with watch(progress, console):
-        outcome = accept(options, run_dir, progress)
+    try:
+        with watch(progress, console):
+            outcome = accept(options, run_dir, progress)
+    except KeyboardInterrupt:
+        console.print(f"stopped; what was measured is in {run_dir.path}", markup=False, soft_wrap=True)
+        raise
     if as_json:
         emit_json(outcome.record)
     else:
