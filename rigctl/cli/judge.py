@@ -10,7 +10,9 @@ from rigctl.cli.common import DEFAULT_RUNS, JsonOpt, RunsOpt, console, emit_json
 
 EPILOG = "Example: rigctl judge latest --json"
 
-RunArg = Annotated[str, typer.Argument(metavar="RUN", help="A run's id, its path, or `latest`.")]
+RunArg = Annotated[
+    str, typer.Argument(metavar="RUN", help="A run's id, its directory, or `latest`: the last acceptance.")
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -23,8 +25,9 @@ def judge_command(run: RunArg, runs: RunsOpt = DEFAULT_RUNS, as_json: JsonOpt = 
     from rigctl.judge import judge_run  # noqa: PLC0415 - keeps `rigctl --help` fast
     from rigctl.report.terminal import print_record  # noqa: PLC0415
     from rigctl.store import RunDir  # noqa: PLC0415
+    from rigctl.store.ids import LATEST  # noqa: PLC0415
 
-    run_dir = RunDir.open(runs, run)
+    run_dir = RunDir.open(runs, run, kind="accept" if run == LATEST else None)
     record = judge_run(run_dir)
     run_dir.write_record(record)
     if as_json:

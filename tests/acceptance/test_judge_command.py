@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 
 import pytest
 
@@ -43,6 +44,12 @@ def test_json_and_the_exit_code_of_a_failed_rig(tmp_path, monkeypatch, capfd):
     said = json.loads(capfd.readouterr().out)
     assert [rig["name"] for rig in said["rigs"]] == ["rig1"]
     assert RunDir(run.path).read_record().exit_code == 1
+
+
+def test_latest_is_the_last_acceptance_whatever_ran_after_it(judged, monkeypatch, capfd):
+    RunDir.create(judged.path.parent, "provision", now=datetime.now(UTC))
+    assert call(monkeypatch, "latest", "--runs", str(judged.path.parent)) in (0, None)
+    assert judged.run_id in capfd.readouterr().err
 
 
 def test_a_run_that_does_not_exist(tmp_path, monkeypatch, capfd):
