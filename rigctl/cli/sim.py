@@ -37,7 +37,7 @@ def register(parent: typer.Typer) -> None:
     parent.add_typer(app, name="sim")
 
 
-@app.command(epilog="Example: rigctl sim up -n 2, then: rigctl -i INVENTORY accept")
+@app.command(epilog="Example: rigctl sim up -n 2, then: rigctl accept -i INVENTORY")
 def up(
     count: Annotated[int, typer.Option("-n", "--count", min=1, max=options.MAX_RIGS, help="How many rigs.")] = 2,
     rig_class: Annotated[str, typer.Option(help="Rig class of the shipped inventory.")] = "dual_3090ti",

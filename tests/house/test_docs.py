@@ -73,9 +73,15 @@ def examples():
             )
 
 
+def examples_in_help():
+    """Every call of rigctl in the example of a command's --help, with the command."""
+    for name, (_options, epilog) in commands().items():
+        yield from ((f"rigctl {name} --help", f"rigctl {call}") for call in re.split(r"\brigctl ", epilog)[1:])
+
+
 def test_examples_use_commands_and_options_that_exist():
     wrong = []
-    for page, line in examples():
+    for page, line in [*examples(), *examples_in_help()]:
         name = next(
             (n for n in sorted(commands(), key=len, reverse=True) if f"{line} ".startswith(f"rigctl {n} ")), None
         )
