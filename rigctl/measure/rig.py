@@ -13,7 +13,7 @@ from rigctl.errors import CommandFailed, ConnectionLost, RigError
 from rigctl.measure.plan import build_plan, has_load, step_seconds
 from rigctl.measure.session import Cancelled, RigSession
 from rigctl.measure.spool import Fetched, Spool
-from rigctl.model.reading import Facts, Readings, Sample
+from rigctl.model.reading import Facts, KernelMessage, Readings, Sample
 from rigctl.model.verdict import Verdict
 from rigctl.parse.gpu_burn import last_gflops
 from rigctl.store import RigOutcome
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 POLL_S = 1.0
 """Time between two polls of one rig, seconds; each is also the controller's word to the guard."""
 START_TIMEOUT_S = 60
+STOP_TIMEOUT_S = 60
+"""The guard takes up to half a minute to end its load and to bring its readings to the disk, seconds."""
 QUICK_CHECKS = (
     software.driver_version,
     topology.gpu_count,
@@ -80,6 +82,9 @@ class RigMeasurement:
     _burn: BurnTail = field(default_factory=BurnTail)
     _step: str = "connect"
     _since: float | None = None
+    _started: bool = False
+    """Whether a plan may be under way on the rig."""
+    _kernel_seen: list[KernelMessage] = field(default_factory=list)
 
     def run(self) -> RigMeasurement:
         """Measure the rig. A rig that cannot be reached or measured is told by its outcome; the others go on."""
@@ -87,14 +92,20 @@ class RigMeasurement:
         session = self.connect(self.rig, self.cancel, lambda text: self._say(session, text))
         try:
             self._at("connect")
+            self._go_on()
             session.open()
             self.session = session
             self._measure(session)
         except RigError as error:
             self._ended(unreached=error.message, unreached_fix=error.hint)
             self.run_dir.journal("rig_error", rig=name, step=self._step, error=error.message, hint=error.hint)
-            if isinstance(error, ConnectionLost | Cancelled):
+            if self._started:
                 self._leave(session)
+        except BaseException:
+            # A fault of ours, a full disk here: no rig burns on for it.
+            if self._started:
+                self._leave(session)
+            raise
         self._ended(cuts=tuple(session.cuts))
         self.run_dir.write_rig_outcome(name, self.outcome)
         self.progress.done(name, "measured" if self.outcome.unreached is None else "not measured")
@@ -112,6 +123,12 @@ class RigMeasurement:
         else:
             self._carry_out(session, facts)
         self._kernel(session)
+
+    def _go_on(self) -> None:
+        """Nothing new is begun on a rig once somebody asked to stop. Raises Cancelled."""
+        if self.cancel.is_set():
+            self._ended(left="as it was found; nothing was put to work")
+            raise Cancelled("stopped by the person at the controller")
 
     def _facts(self, session: RigSession) -> Facts:
         self._at("facts")
@@ -144,14 +161,20 @@ class RigMeasurement:
     def _probe(self, session: RigSession) -> None:
         self._at("probe")
         reply = session.call("probe", timeout_s=60)
+        try:
+            sample = Sample.model_validate(reply["sample"])
+        except (KeyError, ValidationError) as error:
+            raise CommandFailed(f"the agent's sample has an unexpected form: {error!r}") from error
         line = json.dumps(reply["sample"], separators=(",", ":")) + "\n"
         self.run_dir.append_raw(self.rig.name, "telemetry.jsonl", line.encode())
-        self.progress.sample(self.rig.name, Sample.model_validate(reply["sample"]), {})
+        self.progress.sample(self.rig.name, sample, {})
         self._ended(left="idle; nothing was put to work")
 
     def _carry_out(self, session: RigSession, facts: Facts) -> None:
+        self._go_on()
         plan = build_plan(self.run_dir.run_id, self.rig.spec, self.profile, facts)
         self._at("start")
+        self._started = True
         try:
             session.call("start", stdin=json.dumps(plan).encode(), timeout_s=START_TIMEOUT_S)
         except ConnectionLost as error:
@@ -161,19 +184,25 @@ class RigMeasurement:
         while not self._poll(session, spool, facts):
             if self.cancel.wait(POLL_S):
                 raise Cancelled("stopped by the person at the controller")
-        session.call("ack", "--run", self.run_dir.run_id)
-        self._ended(left=self.outcome.left or "idle")
+        # The unit has ended: this only asks what it left behind, such as a process that no signal reaches.
+        left = session.ask("stop", "--run", self.run_dir.run_id, during="the plan's end", timeout_s=STOP_TIMEOUT_S)
+        session.ask("ack", "--run", self.run_dir.run_id, during="the plan's end")
+        self._started = False
+        self._ended(left=_still_running(left) or self.outcome.left or "idle")
 
     def _poll(self, session: RigSession, spool: Spool, facts: Facts) -> bool:
         """Fetch what is new; True when the unit has ended and everything came home."""
         reply = session.ask("poll", "--run", self.run_dir.run_id, *spool.arguments(), during=self._step)
         fetched = spool.take(reply)
         self._ended(boot_id_after=fetched.boot_id)
+        self._kernel_seen += fetched.kernel
         for event in fetched.events:
             self._event(event)
         self._show(fetched)
         if fetched.boot_id != facts.boot_id:
             self._ended(left="rebooted in the middle of the run; idle since")
+        elif fetched.damaged:
+            raise CommandFailed(fetched.damaged, f"is the disk of {self.rig.name} failing? look at its kernel log")
         return fetched.complete and not fetched.active
 
     def _event(self, event: RigEvent) -> None:
@@ -197,14 +226,23 @@ class RigMeasurement:
         self._at("kernel log")
         since = 0.0 if self._since is None else self._since - KERNEL_MARGIN_S
         reply = session.ask("kernel", "--since-wall", f"{since:.3f}", during="kernel log", timeout_s=60)
-        lines = "".join(json.dumps(message, separators=(",", ":")) + "\n" for message in reply["kernel"])
+        try:
+            told = [KernelMessage.model_validate(message) for message in reply["kernel"]]
+            read = bool(reply["kernel_read"])
+        except (KeyError, TypeError, ValidationError) as error:
+            raise CommandFailed(f"the agent's kernel log has an unexpected form: {error!r}") from error
+        # The log holds this boot only; what the guard had read before a reboot is the rest of it.
+        whole = sorted(dict.fromkeys([*self._kernel_seen, *told]), key=lambda message: message.t_wall_s)
+        lines = "".join(message.model_dump_json() + "\n" for message in whole)
         self.run_dir.write_text_atomic(f"{self.rig.name}/kernel.jsonl", lines)
-        self._ended(kernel_read=bool(reply["kernel_read"]))
+        self._ended(kernel_read=read)
 
     def _leave(self, session: RigSession) -> None:
         """Stop what runs on the rig, where it can still be told; else its own guard does, and the outcome says so."""
         try:
-            reply = session.call("stop", "--run", self.run_dir.run_id, "--reason", "asked by the controller")
+            reply = session.call(
+                "stop", "--run", self.run_dir.run_id, "--reason", "asked by the controller", timeout_s=STOP_TIMEOUT_S
+            )
         except RigError as error:
             seconds = self.profile.controller_lost_s
             self._ended(left=f"unknown ({error.message}); its guard stops a burn after {seconds:.0f} s of silence")
@@ -228,5 +266,10 @@ class RigMeasurement:
 
 
 def _left_after_stop(reply: dict[str, Any]) -> str:
+    stopped = "idle; the run was stopped" if reply.get("was_active") else "nothing of this run was running any more"
+    return _still_running(reply) or stopped
+
+
+def _still_running(reply: dict[str, Any]) -> str:
     running = reply.get("left_running") or []
-    return "idle; the run was stopped" if not running else f"still running: {', '.join(map(str, running))}"
+    return f"still running: {', '.join(map(str, running))}" if running else ""

@@ -9,18 +9,19 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pydantic import ValidationError
-
 from rigctl.errors import CommandFailed
-from rigctl.model.reading import RigEvent, Sample
+from rigctl.model.reading import KernelMessage, RigEvent, Sample
 
 if TYPE_CHECKING:
+    from pydantic import BaseModel
+
     from rigctl.store import RunDir
 
 TELEMETRY = "telemetry.jsonl"
 EVENTS = "events.jsonl"
-PRIVATE = frozenset({"plan.json", "kernel.jsonl"})
-"""Spool files that the controller knows (the plan) or reads itself after the plan (the kernel log)."""
+KERNEL = "kernel.jsonl"
+PRIVATE = frozenset({"plan.json"})
+"""Spool files that the controller knows."""
 
 
 @dataclass
@@ -35,8 +36,21 @@ class Fetched:
     """Whether every file was fetched to its present end."""
     samples: list[Sample] = field(default_factory=list)
     events: list[RigEvent] = field(default_factory=list)
+    kernel: list[KernelMessage] = field(default_factory=list)
+    """What the kernel said meanwhile: after a crash this may be all that is left of its last words."""
     burn_text: str = ""
     """New output of gpu-burn."""
+    damaged: str = ""
+    """Which line of the spool cannot be read; empty when all can."""
+
+    def take(self, line: BaseModel) -> None:
+        """Add one line of whichever file."""
+        if isinstance(line, Sample):
+            self.samples.append(line)
+        elif isinstance(line, RigEvent):
+            self.events.append(line)
+        elif isinstance(line, KernelMessage):
+            self.kernel.append(line)
 
 
 class Spool:
@@ -55,7 +69,8 @@ class Spool:
     def take(self, reply: dict[str, Any]) -> Fetched:
         """Write what a poll brought to the run directory (fsynced) and return what is new in it.
 
-        Raises CommandFailed where the reply is not a poll's.
+        Raises CommandFailed where the reply is not a poll's. A damaged line of the spool is told in `damaged`, and what
+        stands before it is kept: a rig that lost power may leave zeros behind its last whole line.
         """
         try:
             unit, files = reply["unit"], reply["files"]
@@ -75,33 +90,34 @@ class Spool:
         expected = self._offsets.setdefault(name, 0)
         if offset != expected:
             raise CommandFailed(f"the agent sent {name} from byte {offset}, asked was {expected}")
-        self._offsets[name] = expected + len(data)
         if name == TELEMETRY:
-            self._take_telemetry(data, fetched)
+            self._take_lines(name, Sample, data, fetched)
+        elif name == EVENTS:
+            self._take_lines(name, RigEvent, data, fetched)
+        elif name == KERNEL:
+            self._take_lines(name, KernelMessage, data, fetched)
         elif data:
             self._run_dir.append_raw(self._rig, name, data)
-        if name == EVENTS:
-            fetched.events.extend(RigEvent.model_validate(line) for line in self._lines(name, data))
+        self._offsets[name] = expected + len(data)
         if name.endswith("_burn.log"):
             fetched.burn_text += data.decode(errors="replace")
 
-    def _take_telemetry(self, data: bytes, fetched: Fetched) -> None:
-        arrived = time.time()
-        stamped = []
-        for line in self._lines(TELEMETRY, data):
-            line["controller_wall_s"] = round(arrived, 3)
-            stamped.append(json.dumps(line, separators=(",", ":")))
+    def _take_lines(self, name: str, model: type[BaseModel], data: bytes, fetched: Fetched) -> None:
+        arrived = {"controller_wall_s": round(time.time(), 3)} if model is Sample else {}
+        kept = []
+        for line in self._lines(name, data):
             try:
-                fetched.samples.append(Sample.model_validate(line))
-            except ValidationError as error:
-                raise CommandFailed(f"a sample has an unexpected form: {error.errors()[0]}") from error
-        if stamped:
-            self._run_dir.append_raw(self._rig, TELEMETRY, ("\n".join(stamped) + "\n").encode())
+                found = json.loads(line) | arrived
+                fetched.take(model.model_validate(found))
+            except (TypeError, ValueError):  # pydantic's ValidationError and JSON's error are ValueErrors
+                fetched.damaged = f"{name} on the rig holds a damaged line: {line[:80]!r}"
+                break
+            kept.append(json.dumps(found, separators=(",", ":"), ensure_ascii=False) + "\n")
+        if kept:
+            self._run_dir.append_raw(self._rig, name, "".join(kept).encode("utf-8", "replace"))
 
-    def _lines(self, name: str, data: bytes) -> list[dict[str, Any]]:
+    def _lines(self, name: str, data: bytes) -> list[bytes]:
         """Whole lines only; a line that is still being written waits for the next poll."""
         whole, newline, tail = (self._tails.get(name, b"") + data).rpartition(b"\n")
         self._tails[name] = tail
-        if not newline:
-            return []
-        return [json.loads(line) for line in whole.split(b"\n") if line.strip()]
+        return [line for line in whole.split(b"\n") if line.strip()] if newline else []

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from rigctl.errors import ConnectionLost, HostKeyUnknown, RigError
+from rigctl.errors import CommandFailed, ConnectionLost, HostKeyUnknown, RigctlError, RigError
 from rigctl.measure.progress import Progress
 from rigctl.measure.rig import BurnTail, RigMeasurement
 from rigctl.model.rig import Login, Rig
@@ -77,15 +77,17 @@ class RecordedAgent:
         for name, data in self.files.items():
             start = int(offsets.get(name, 0))
             reply[name] = chunk(start, data[start : self.reach], len(data))
-        active = any(self.reach < len(data) for data in self.files.values())
-        unit = {"active": "active" if active else "inactive", "result": "success"}
+        unit = {"active": "active" if self._active() else "inactive", "result": "success"}
         return {"boot_id": "b", "unit": unit, "files": reply}
 
     def _ack(self, *_args):
         return {}
 
     def _stop(self, *_args):
-        return {"left_running": []}
+        return {"was_active": "ack" not in self.asked and self._active(), "left_running": []}
+
+    def _active(self) -> bool:
+        return any(self.reach < len(data) for data in self.files.values())
 
     def _kernel(self, *_args):
         return {"kernel": [{"t_wall_s": 1.0, "message": "NVRM: loading"}], "kernel_read": True, "boot_id": "b"}
@@ -166,11 +168,99 @@ def test_a_lost_rig_keeps_the_samples_that_had_come_and_says_what_it_was_left_in
 
 def test_asked_to_stop_the_burn_is_stopped_on_the_rig(measure):
     cancel = threading.Event()
-    cancel.set()
     agent = RecordedAgent(spool_files())
+    poll = agent._poll
+
+    def cancelled_meanwhile(*args):
+        cancel.set()
+        return poll(*args)
+
+    agent._poll = cancelled_meanwhile
     measured = measure(agent, cancel)
     assert "stop" in agent.asked
     assert measured.outcome.left == "idle; the run was stopped"
+
+
+@pytest.mark.parametrize("when", ["open", "facts"])
+def test_asked_to_stop_before_the_load_nothing_is_put_to_work(measure, when):
+    cancel = threading.Event()
+    agent = RecordedAgent(spool_files())
+    facts_of = agent._facts
+    if when == "open":
+        cancel.set()
+
+    def cancelled_meanwhile(*args):
+        cancel.set()
+        return facts_of(*args)
+
+    agent._facts = cancelled_meanwhile
+    measured = measure(agent, cancel)
+    assert "start" not in agent.asked
+    assert "nothing was put to work" in measured.outcome.left
+
+
+@pytest.mark.parametrize("error", [CommandFailed("the agent broke"), RigctlError("no room left"), ValueError("ours")])
+def test_whatever_goes_wrong_after_the_start_the_burn_is_stopped_on_the_rig(measure, error):
+    agent = RecordedAgent(spool_files(), faults={"poll": error})
+    if isinstance(error, RigError):
+        assert measure(agent).outcome.left == "idle; the run was stopped"
+    else:
+        with pytest.raises(type(error)):
+            measure(agent)
+    assert agent.asked[-1] == "stop"
+
+
+def test_what_no_signal_reaches_is_said_and_not_called_idle(measure):
+    agent = RecordedAgent(spool_files())
+    agent._stop = lambda *_: {"was_active": False, "left_running": ["4242 gpu_burn"]}
+    assert measure(agent).outcome.left == "still running: 4242 gpu_burn"
+
+
+def test_the_kernels_words_before_a_reboot_come_home_beside_those_after_it(measure):
+    fallen = {"t_wall_s": 0.5, "message": "NVRM: Xid (PCI:0000:02:00): 79, pid=1, name=x, GPU has fallen off the bus."}
+    files = spool_files() | {"kernel.jsonl": lines(fallen, {"t_wall_s": 1.0, "message": "NVRM: loading"})}
+    readings = measure(RecordedAgent(files)).run_dir.readings("rig1")
+    assert [m.message for m in readings.kernel] == [fallen["message"], "NVRM: loading"]
+
+
+def test_the_kernels_words_of_a_rig_that_was_lost_are_kept(measure):
+    files = {"kernel.jsonl": lines({"t_wall_s": 0.5, "message": "NVRM: Xid"})} | spool_files()
+    agent = RecordedAgent(files, step=400)
+    agent._kernel = lambda *_: pytest.fail("it is gone")
+    polls = iter([RecordedAgent._poll])
+
+    def poll(*args):
+        for known in polls:
+            return known(agent, *args)
+        raise ConnectionLost("gone")
+
+    agent._poll = poll
+    readings = measure(agent).run_dir.readings("rig1")
+    assert [m.message for m in readings.kernel] == ["NVRM: Xid"]
+    assert not readings.kernel_read
+
+
+@pytest.mark.parametrize("file", ["events.jsonl", "telemetry.jsonl", "kernel.jsonl"])
+@pytest.mark.parametrize("rubbish", [b"\0\0\0\n", b"7\n", b'{"seq": "x"}\n'])
+def test_a_damaged_spool_is_an_error_of_its_rig_and_keeps_what_stood_before_it(measure, file, rubbish):
+    files = spool_files()
+    whole = files.get(file, lines({"t_wall_s": 0.5, "message": "NVRM: Xid"}))
+    measured = measure(RecordedAgent(files | {file: whole + rubbish}, step=100_000))
+    assert f"{file} on the rig holds a damaged line" in measured.outcome.unreached
+    readings = measured.run_dir.readings("rig1")
+    kept = {"events.jsonl": readings.events, "telemetry.jsonl": readings.samples, "kernel.jsonl": readings.kernel}
+    assert len(kept[file]) == len(whole.splitlines())
+
+
+def test_zeros_that_a_reboot_left_in_the_spool_do_not_hide_the_reboot(measure):
+    files = spool_files()
+    agent = RecordedAgent(files | {"telemetry.jsonl": files["telemetry.jsonl"] + b"\0\0\n"}, step=100_000)
+    poll = agent._poll
+    agent._poll = lambda *args: poll(*args) | {"boot_id": "another"}
+    measured = measure(agent)
+    assert measured.outcome.unreached is None
+    assert measured.outcome.boot_id_after == "another"
+    assert len(measured.run_dir.readings("rig1").samples) == 8
 
 
 def test_no_load_starts_where_no_card_is_visible(measure):
