@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 Key = tuple[str | int, ...]
 
 _TEMPLATE_MARKS = ("{{", "{%", "{#")
+_NO_KEY = "a mapping or a list cannot be a key; a template ({{ … }}) without quotes reads so, and a spec takes none"
 _VAULT_HEAD = "$ANSIBLE_VAULT"
 _LITERAL_HINT = (
     "write the figure itself: a spec is plain data; what differs on one rig goes to host_vars/RIG/ under rig_spec_host"
@@ -36,12 +37,13 @@ class _Loader(yaml.SafeLoader):
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: set[str] = set()
         for key_node, _ in node.value:
+            if not isinstance(key_node, yaml.ScalarNode):
+                raise yaml.constructor.ConstructorError(None, None, _NO_KEY, key_node.start_mark)
             if key_node.value in seen and key_node.value != "<<":
                 raise yaml.constructor.ConstructorError(
                     None, None, f"key {key_node.value!r} is written twice", key_node.start_mark
                 )
-            if isinstance(key_node, yaml.ScalarNode):
-                seen.add(key_node.value)
+            seen.add(key_node.value)
         return super().construct_mapping(node, deep=deep)
 
 

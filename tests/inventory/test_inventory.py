@@ -315,6 +315,14 @@ class TestBadInventory:
         assert f"{name}:" in error.message
         assert "not valid YAML" in error.message
 
+    def test_template_without_quotes(self, park: Park) -> None:
+        park.replace(
+            "group_vars/class_dual/spec.yml", "max_settled_gpu_temp_c: 65", "max_settled_gpu_temp_c: {{ hot }}"
+        )
+        error = refused(park)
+        assert "group_vars/class_dual/spec.yml:15: not valid YAML" in error.message
+        assert "a template ({{ … }}) without quotes" in error.message
+
     @pytest.mark.parametrize(
         ("variables", "words"),
         [
