@@ -26,15 +26,19 @@ ANSIBLE_ROLES_PATH=roles ansible-playbook -i inventory playbooks/site.yml --limi
 All roles work alike. `preflight.yml` checks the variables and says for each what to set instead. What costs time (the
 package sources, the cards, the build that is there) is looked at once, by a script that runs on the rig and changes
 nothing; the tasks behind it do only what is missing, so that a second run changes nothing. `--check` says what would
-change. Only modules of `ansible.builtin` are used. Each role's README says first what the role overwrites.
+change. Only modules of `ansible.builtin` are used.
 
+## What the roles overwrite on a rig
+
+{overwritten}
 ## How the driver is chosen
 
 `nvidia_driver` asks the rig's package sources what `nvidia-driver-BRANCH` really is there. A version is taken only
 where its description is not that of a transitional package, its own number belongs to the branch (behind `+really.`
 where that is written), and it comes from `nvidia_driver_source`. Then apt's preferences allow driver packages from that
 source and in that version only, and the transaction is simulated under them; where it would install a package of
-another branch or remove something foreign, the role refuses. All of this happens before anything is changed:
+another branch or remove something foreign, the role refuses. All of this happens before any driver package is
+changed; NVIDIA's CUDA repository has been named to apt by then, since it carries drivers too:
 
 ```
 ubuntu has nvidia-driver-515 only as a transitional package: it would have become 535. The source cuda_repo has the
@@ -62,8 +66,15 @@ def load(role: str, path: str) -> dict:
     return yaml.safe_load((ROLES / role / path).read_text(encoding="utf-8"))
 
 
+def overwritten(role: str) -> str:
+    """What the role's README says of it: a list in Markdown."""
+    text = (ROLES / role / "README.md").read_text(encoding="utf-8")
+    return text.partition("What it overwrites on the machine:\n\n")[2].partition("\n\n")[0]
+
+
 def render() -> str:
-    parts = [INTRODUCTION]
+    lists = "".join(f"**{role}**\n\n{overwritten(role)}\n\n" for role in ORDER)
+    parts = [INTRODUCTION.replace("{overwritten}\n", lists)]
     for role in ORDER:
         spec = load(role, "meta/argument_specs.yml")["argument_specs"]["main"]
         defaults = load(role, "defaults/main.yml")

@@ -5,7 +5,7 @@ import re
 import pytest
 import yaml
 
-from .roles_page import ORDER, PAGE, ROLES, ROOT, load, render
+from .roles_page import ORDER, PAGE, ROLES, ROOT, load, overwritten, render
 
 
 def test_every_role_is_on_the_page():
@@ -43,6 +43,13 @@ def test_every_variable_is_used(role):
 def test_every_role_has_the_same_files(role):
     needed = ("README.md", "defaults/main.yml", "meta/argument_specs.yml", "meta/main.yml", "tasks/main.yml")
     assert [name for name in (*needed, "tasks/preflight.yml") if not (ROLES / role / name).is_file()] == []
+
+
+@pytest.mark.parametrize("role", ORDER)
+def test_every_path_that_a_role_writes_is_said(role):
+    texts = [path.read_text(encoding="utf-8") for path in (ROLES / role).glob("*/*.yml") if path.parent.name != "meta"]
+    written = set(re.findall(r"^\s+(?:- )?(?:path|dest): (/\S+)$", "\n".join(texts), re.MULTILINE))
+    assert [path for path in sorted(written) if f"`{path}`" not in overwritten(role)] == []
 
 
 def test_the_page_is_up_to_date():
