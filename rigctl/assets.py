@@ -30,7 +30,7 @@ def playbooks_dir() -> Path:
 
 
 def starter_inventory_dir() -> Path:
-    """The example park that `rigctl init` and the simulated rigs start from.
+    """The example park, from which the inventory of simulated rigs is made.
 
     Raises:
         UsageError: the installation is damaged.

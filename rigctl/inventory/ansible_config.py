@@ -7,8 +7,12 @@ import os
 import stat
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rigctl.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 @dataclass(frozen=True)
@@ -42,7 +46,7 @@ def connection_defaults() -> ConnectionDefaults:
     Raises:
         UsageError: ansible.cfg is damaged.
     """
-    path = _config_file()
+    path = config_file(os.environ)
     parser = configparser.ConfigParser(interpolation=None, inline_comment_prefixes=(";",), strict=False)
     if path is not None:
         try:
@@ -56,8 +60,9 @@ def connection_defaults() -> ConnectionDefaults:
     return ConnectionDefaults(**found)
 
 
-def _config_file() -> Path | None:
-    named = os.environ.get("ANSIBLE_CONFIG")
+def config_file(environ: Mapping[str, str]) -> Path | None:
+    """Find ansible.cfg where Ansible does: ANSIBLE_CONFIG, the current folder, the user's own, the machine's."""
+    named = environ.get("ANSIBLE_CONFIG")
     if named:
         path = Path(named).expanduser()
         return path / "ansible.cfg" if path.is_dir() else path if path.is_file() else None

@@ -80,7 +80,7 @@ def attempt(
     playbook = assets.playbooks_dir() / "site.yml"
     _refuse_unknown_tags(options.tags, known_tags(playbook))
     fleet = load_fleet(options.inventory, options.rigs)
-    environment = ansible_environment(options.inventory_path)
+    environment = ansible_environment()
     total = count_tasks(playbook, assets.roles_dir(), options.tags)
     progress = ProvisionProgress([rig.name for rig in fleet], total)
     run = RunDir.create(options.runs, "provision", rigs=_run_rigs(fleet), asked=_asked(options))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from rigctl import assets
 from rigctl.errors import UsageError
+from rigctl.inventory.ansible_config import config_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,23 +31,14 @@ _ALWAYS = {
 """What holds whatever an ansible.cfg says; ansible-runner would switch the host key check off."""
 
 
-def find_config(inventory: Path, environ: Mapping[str, str]) -> Path | None:
-    """The operator's ansible.cfg: named by ANSIBLE_CONFIG, beside or in the inventory, or in the working directory."""
-    named = environ.get("ANSIBLE_CONFIG")
-    if named:
-        return Path(named)
-    beside = (inventory, inventory.parent, Path.cwd())
-    return next((place / "ansible.cfg" for place in beside if (place / "ansible.cfg").is_file()), None)
-
-
-def ansible_environment(inventory: Path, environ: Mapping[str, str] | None = None) -> dict[str, str]:
+def ansible_environment(environ: Mapping[str, str] | None = None) -> dict[str, str]:
     """Environment variables for ansible-playbook; what the operator has set, there or in ansible.cfg, stays.
 
     Raises:
         UsageError: the ansible.cfg cannot be read.
     """
     own = os.environ if environ is None else environ
-    config = find_config(inventory, own)
+    config = config_file(own)
     parser = _read(config)
     found = {
         name: value
