@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rigctl.model.verdict import CheckVerdict
 
 _FAULTY = "take the card out of use: lower its clocks or limit to see whether it is the supply; then replace it"
+_SETTLED_PERCENT = 100 * 2 / 3
 _SHORT = 0.98
 """A burn that ran for less than this share of the asked time ended early."""
 CLEAN = "every summary without errors, every card reported, the whole time"
@@ -145,16 +146,23 @@ def _fault(gpu: GpuFacts, step: str, log: gpu_burn.BurnLog) -> str | None:
     number = _worker(gpu, log)
     if number is None:
         return None
-    said = dict(log.verdicts).get(number)
-    if number < len(log.errors):
-        if count := log.errors[number]:
-            return f"{count} compare errors in step {step}"
-        if log.warned[number]:
-            return f"compare errors in step {step}, their number unknown"
-        if log.died[number] and log.worked[number]:
-            return f"its worker died in step {step} after it had worked"
-    if said == "FAULTY":
+    if number < len(log.errors) and (fault := _worker_fault(number, step, log)):
+        return fault
+    if dict(log.verdicts).get(number) == "FAULTY":
         return f"gpu-burn calls it FAULTY in step {step}"
+    return None
+
+
+def _worker_fault(number: int, step: str, log: gpu_burn.BurnLog) -> str | None:
+    """Return what gpu-burn's rows say against a worker, if anything."""
+    if count := log.errors[number]:
+        return f"{count} compare errors in step {step}"
+    if log.warned[number]:
+        return f"compare errors in step {step}, their number unknown"
+    if log.died[number] and log.worked[number]:
+        return f"its worker died in step {step} after it had worked"
+    if log.worked[number] and log.stood_still(number, from_percent=_SETTLED_PERCENT):
+        return f"its worker stood still in the last third of step {step}, while another one went on"
     return None
 
 

@@ -65,6 +65,17 @@ def _touches(cause: str, other: str) -> bool:
     return cause.partition(" ")[0] in other.partition(" ")[0].split("-")
 
 
+def _unmeasured(*checks: str) -> Callable[[CheckVerdict, CheckVerdict, Readings], bool]:
+    """What could not be measured in these checks follows; what was measured and is bad has a cause of its own."""
+    return lambda _cause, other, _readings: other.check in checks and other.verdict is Verdict.ERROR
+
+
+def _burn_spoilt(cause: CheckVerdict, other: CheckVerdict, _readings: Readings) -> bool:
+    """A bad burn spoils what is measured in it; lanes that are too few were measured all the same."""
+    measured = other.verdict is Verdict.FAIL and other.check in ("topology.pcie_gen", "topology.pcie_width")
+    return other.check in _BURN and not measured and _touches(cause.subject, other.subject)
+
+
 def _everything(_cause: CheckVerdict, other: CheckVerdict, _readings: Readings) -> bool:
     return other.verdict is Verdict.ERROR
 
@@ -93,18 +104,19 @@ def _card_gone(_cause: CheckVerdict, other: CheckVerdict, readings: Readings) ->
 
 RULES: tuple[Rule, ...] = (
     Rule("measure.reached", _everything),
-    Rule("kernel.same_boot", _whole_rig("measure.telemetry", *_LOADED), (Verdict.FAIL,)),
+    Rule("kernel.same_boot", _unmeasured("measure.telemetry", "kernel.xid", *_LOADED), (Verdict.FAIL,)),
     Rule("software.driver_version", _nvml),
     Rule("topology.gpu_count", _card_gone),
     Rule("kernel.xid", _same_card(*_OF_CARD), (Verdict.FAIL,)),
     Rule("topology.nvlink", _same_card("topology.nvlink_speed")),
     Rule("thermals.settled_gpu_temp", _same_card("thermals.guard", *_HEAT), (Verdict.FAIL,)),
-    Rule("thermals.guard", _whole_rig(*(_LOADED - {"thermals.guard"}), "measure.telemetry")),
-    Rule("software.gpu_burn_build", _whole_rig(*_BURN, "throughput.cpu_burn"), (Verdict.ERROR,)),
+    Rule("thermals.guard", _same_card(*_HEAT), (Verdict.FAIL,)),
+    Rule("thermals.guard", _unmeasured(*(_LOADED - {"thermals.guard"}), "measure.telemetry")),
+    Rule("software.gpu_burn_build", _whole_rig(*_BURN, "throughput.cpu_burn", "thermals.cpu_temp"), (Verdict.ERROR,)),
     Rule("software.torch", _whole_rig("throughput.training")),
     Rule("power.limit", _same_card("power.share_of_limit", "throughput.burn_gflops", "power.wall"), (Verdict.FAIL,)),
     Rule("thermals.throttle", _same_card("throughput.burn_gflops", "power.share_of_limit"), (Verdict.FAIL,)),
-    Rule("throughput.gpu_burn", _same_card(*(_BURN - {"throughput.gpu_burn"}))),
+    Rule("throughput.gpu_burn", _burn_spoilt),
     Rule("topology.pcie_width", _same_card("throughput.training")),
 )
 

@@ -32,22 +32,25 @@ class Seen:
     effect: Effect
 
 
-def seen_xids(readings: Readings) -> list[Seen]:
-    """Return every Xid of the run that is a finding. Raises ParseError for a form that is not known."""
-    found = [(message, event) for message in readings.kernel if (event := xid.parse(message.message))]
-    return [
-        Seen(message, event, _slot(readings, event), _effect(readings, message, event))
-        for message, event in found
-        if not _own_ending(readings, message, event)
-    ]
+def seen_xids(readings: Readings) -> tuple[list[Seen], ParseError | None]:
+    """Return every Xid of the run that is a finding, and the first Xid message whose form is not known, if any."""
+    found: list[tuple[KernelMessage, xid.Xid]] = []
+    unknown: ParseError | None = None
+    for message in readings.kernel:
+        try:
+            event = xid.parse(message.message)
+        except ParseError as error:
+            unknown = unknown or error
+            continue
+        if event is not None and not _own_ending(readings, message, event):
+            found.append((message, event))
+    seen = [Seen(message, e, _slot(readings, e), _effect(readings, message, e)) for message, e in found]
+    return seen, unknown
 
 
 def failing_xids(readings: Readings) -> list[Seen]:
-    """Return the Xids that fail their card; none where the kernel's words have an unknown form, which is an error."""
-    try:
-        return [seen for seen in seen_xids(readings) if seen.effect == "fail"]
-    except ParseError:
-        return []
+    """Return the Xids that fail their card."""
+    return [seen for seen in seen_xids(readings)[0] if seen.effect == "fail"]
 
 
 def _slot(readings: Readings, event: xid.Xid) -> int | None:
@@ -108,21 +111,23 @@ def no_xid(readings: Readings) -> list[CheckVerdict]:
     """The kernel log of the run's time holds no Xid; without a run, that of this boot."""
     say = Say("kernel.xid", expected="none", source=SOURCE)
     rig = readings.rig
-    if not readings.kernel_read:
-        return [say.error("the kernel log could not be read", f"`sudo journalctl -k` must work on {rig}")]
-    try:
-        seen = seen_xids(readings)
-    except ParseError as error:
-        return [say.error(str(error), f"look it up in the kernel log of {rig}, and report this form")]
-    if not seen:
-        count = len(readings.kernel)
-        return [say.passed(f"no Xid in {count} kernel message{'s' if count != 1 else ''}", "none")]
+    seen, unknown = seen_xids(readings)
     subjects = {gpu.slot: gpu.subject for gpu in cards(readings)}
     by_subject: dict[str, list[Seen]] = {}
     for one in seen:
         where = subjects.get(one.slot, f"card at {one.xid.pci_bus_id}") if one.slot else f"card at {one.xid.pci_bus_id}"
         by_subject.setdefault(where, []).append(one)
-    return [_of_card(say.of(subject), rig, by_subject[subject]) for subject in sorted(by_subject)]
+    # What was seen counts, also where the rest of the log could not be read.
+    found = [_of_card(say.of(subject), rig, by_subject[subject]) for subject in sorted(by_subject)]
+    if unknown is not None:
+        return [*found, say.error(str(unknown), f"look it up in the kernel log of {rig}, and report this form")]
+    if not readings.kernel_read:
+        return [*found, say.error("the kernel log could not be read", f"`sudo journalctl -k` must work on {rig}")]
+    if not found and rebooted(readings):
+        reason = "the kernel's last words before the reboot may not have reached the disk; none that did is an Xid"
+        return [say.error(reason, f"`sudo journalctl -k -b -1` on {rig}, where its journal is kept")]
+    count = len(readings.kernel)
+    return found or [say.passed(f"no Xid in {count} kernel message{'s' if count != 1 else ''}", "none")]
 
 
 def _of_card(say: Say, rig: str, seen: list[Seen]) -> CheckVerdict:
@@ -154,15 +159,25 @@ def _fix(number: int, meaning: xid.XidClass, rig: str) -> str:
     return known.get(number, f"NVIDIA's catalogue says {meaning.action} for Xid {number}; then `rigctl accept {rig}`")
 
 
+def _boots(readings: Readings) -> list[str]:
+    """Return the boot ids of the run in their order."""
+    first = [readings.facts.boot_id] if readings.facts else []
+    last = [readings.boot_id_after] if readings.boot_id_after else []
+    return list(dict.fromkeys([*first, *(sample.boot_id for sample in readings.samples), *last]))
+
+
+def rebooted(readings: Readings) -> bool:
+    """Whether the rig was seen in more than one boot."""
+    return len(_boots(readings)) > 1
+
+
 def same_boot(readings: Readings) -> list[CheckVerdict]:
     """The rig did not reboot between the first reading and the last."""
     say = Say("kernel.same_boot", expected="one boot")
     if readings.facts is None or readings.boot_id_after is None:
         reason = "the rig's boot id was not read at both ends of the run"
         return [say.error(reason, f"rigctl doctor {readings.rig}, then `rigctl accept {readings.rig}` again")]
-    boots = list(
-        dict.fromkeys([readings.facts.boot_id, *(s.boot_id for s in readings.samples), readings.boot_id_after])
-    )
+    boots = _boots(readings)
     if len(boots) == 1:
         return [say.passed("the rig did not reboot", "one boot")]
     last = max((s for s in readings.samples if s.boot_id == boots[0]), key=lambda s: s.seq, default=None)

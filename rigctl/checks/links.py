@@ -96,6 +96,11 @@ def _judge(say: Say, readings: Readings, pair: _Pair, link: LinkSpec | None, mat
         _lowest_under_load(readings, pair.other.uuid, back),
     )
     by_text = _by_text(matrix, pair)
+    if lowest != asked and (unknown := [gpu.subject for gpu in pair if _ends_unknown(gpu)]):
+        return say.error(
+            f"NVML does not tell where active links of {', '.join(unknown)} end",
+            f"nvidia-smi nvlink -R on {readings.rig}",
+        )
     if lowest != asked:
         also = f"; nvidia-smi says {by_text}" if by_text else ""
         reason = (
@@ -120,7 +125,14 @@ def _compare(say: Say, readings: Readings, pair: _Pair, asked: int, by_text: str
     if in_text != asked:
         reason = f"NVML counts {asked} active NVLinks, `nvidia-smi topo -m` says {by_text}"
         return say.failed(reason, by_text, _BRIDGE)
-    return say.passed(f"{asked} active NVLinks by NVML and under load; nvidia-smi says {by_text}", by_text)
+    busy = any(loaded(readings, step, gpu.uuid) for step in GPU_STEPS for gpu in pair)
+    also = " and under load" if busy else ""
+    return say.passed(f"{asked} active NVLinks by NVML{also}; nvidia-smi says {by_text}", by_text)
+
+
+def _ends_unknown(gpu: GpuFacts) -> bool:
+    """Whether a link of the card is active and NVML does not tell its other end."""
+    return any(link.active and not link.remote_pci_bus_id for link in gpu.links)
 
 
 def _links_towards(one: GpuFacts, other: GpuFacts) -> tuple[int, ...]:

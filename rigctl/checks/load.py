@@ -111,6 +111,24 @@ def events(readings: Readings, event: str, step: str | None = None) -> list[RigE
     return [e for e in readings.events if e.event == event and (step is None or e.step == step)]
 
 
+def cut_short(readings: Readings, step: str) -> NoLoad | None:
+    """Say that the load of `step` did not come to its own end, and why, as far as the rig's own events tell.
+
+    What was measured of such a load can fail a limit, but it settled at nothing and passes none.
+    """
+    if stop := next(iter(events(readings, "guard_stopped", step)), None):
+        reason = f"the guard stopped the load in step {step} ({stop.detail.get('reason', 'no reason given')})"
+        return NoLoad(reason, "see why the guard stopped it")
+    started, exited = events(readings, "load_started", step), events(readings, "load_exited", step)
+    if len(exited) < len(started):
+        reason = f"the rig's own events end in the middle of step {step}"
+        return NoLoad(reason, f"see guard.log of {readings.rig}, and journalctl -u 'rigctl-*' there")
+    if any(e.detail.get("overran") for e in exited):
+        reason = f"the load of step {step} did not end in its time and was killed"
+        return NoLoad(reason, f"look at the logs of {readings.rig} in the run directory")
+    return None
+
+
 def why_no_load(readings: Readings, step: str) -> NoLoad:
     """Say in words why `step` has no loaded samples, as far as the rig's own events tell."""
     rig = readings.rig
@@ -130,6 +148,12 @@ def why_no_load(readings: Readings, step: str) -> NoLoad:
         )
     if not events(readings, "step_started", step):
         return NoLoad(f"step {step} did not begin", f"rigctl accept {rig}")
+    return cut_short(readings, step) or _left_nothing(rig, step)
+
+
+def _left_nothing(rig: str, step: str) -> NoLoad:
+    if step not in GPU_STEPS:
+        return NoLoad(f"step {step} left no readings", f"look at the logs of {rig} in the run directory")
     return NoLoad(f"no card was busy in step {step}", f"look at {step}.log of {rig} in the run directory")
 
 

@@ -37,7 +37,7 @@ def telemetry(readings: Readings, profile: ProfileSpec) -> list[CheckVerdict]:
         if readings.facts is None or not readings.facts.gpus:
             return [say.error(*why_no_card(readings))]
         return [say.error(f"no sample came home{cuts}", f"see guard.log of {rig} in the run directory")]
-    if lost := _lost(samples):
+    if lost := _lost(samples) or _lost_at_the_end(readings):
         return [say.error(f"samples are missing: {lost}{cuts}", f"rigctl accept {rig} again; look at its disk")]
     rate = _rate(samples)
     if rate is None:
@@ -50,12 +50,22 @@ def telemetry(readings: Readings, profile: ProfileSpec) -> list[CheckVerdict]:
 
 def _lost(samples: tuple[Sample, ...]) -> str:
     """Say which sequence numbers are missing, or come twice or out of order."""
-    if samples[0].seq > 1:
+    if samples[0].seq != 0:
         return f"the first one has number {samples[0].seq}"
     for before, after in pairwise(samples):
         if after.seq != before.seq + 1:
             return f"number {before.seq} is followed by {after.seq}"
     return ""
+
+
+def _lost_at_the_end(readings: Readings) -> str:
+    """Say that the guard took more samples than came home; a sampler that hung has perhaps not written its last."""
+    ended = next((e for e in readings.events if e.event == "plan_finished"), None)
+    taken = ended.detail.get("samples") if ended and not ended.detail.get("sampler_hangs") else None
+    last = readings.samples[-1].seq
+    if not isinstance(taken, int) or taken <= last + 1:
+        return ""
+    return f"number {last} is the last one, the guard took {taken}"
 
 
 def _rate(samples: tuple[Sample, ...]) -> float | None:

@@ -65,6 +65,8 @@ def share_of_limit(spec: RigSpec, readings: Readings) -> list[CheckVerdict]:
             return say.error(*load.why_no_load(readings, "gpu_burn"))
         if not bound:
             return say.error("the card does not tell its limit", f"nvidia-smi -q -d POWER on {readings.rig}")
+        if cut := load.cut_short(readings, "gpu_burn"):
+            return say.error(f"nothing settled: {cut.reason}", cut.fix)
         share = load.mean(watts) / bound
         reason = f"{load.mean(watts):.0f} W of {bound:g} W in the burn's last third ({share:.0%})"
         if share < least:
@@ -95,6 +97,8 @@ def _wall(spec: RigSpec, readings: Readings, step: str, nominal: float) -> Check
     watts = [sample.wall_power_w for sample in samples if sample.wall_power_w is not None]
     if len(samples) < load.FEWEST:
         return say.error(*load.why_no_load(readings, step))
+    if cut := load.cut_short(readings, step):
+        return say.error(f"nothing settled: {cut.reason}", cut.fix)
     if len(watts) < max(load.FEWEST, _FEWEST_SHARE * len(samples)):
         return _unread(say, spec, readings, samples, len(watts))
     found = load.mean(watts)

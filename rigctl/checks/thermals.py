@@ -46,6 +46,8 @@ def settled_gpu_temp(spec: RigSpec, readings: Readings) -> list[CheckVerdict]:
         reason = f"{settled:.1f} °C in the burn's last third, {hottest:.0f} °C at most"
         if settled > limit:
             return say.failed(f"{reason}; the limit is {limit:g} °C", settled, _COOLING)
+        if cut := load.cut_short(readings, "gpu_burn"):
+            return say.error(f"nothing settled: {cut.reason}", cut.fix)
         return say.passed(reason, settled)
 
     return each_card(say, spec, readings, judge)
@@ -99,15 +101,18 @@ def cpu_temp(spec: RigSpec, readings: Readings, profile: ProfileSpec) -> list[Ch
     steps = [step for step in ("cpu_burn", "all_burn") if load.asked_seconds(profile, step) > 0]
     samples = [sample for step in steps for sample in readings.of_step(step)]
     temps = [sample.cpu_temp_c for sample in samples if sample.cpu_temp_c is not None]
-    if not samples:
-        return [say.error(*load.why_no_load(readings, steps[0]))]
-    if len(temps) < load.FEWEST:
+    hottest = max(temps, default=None)
+    if hottest is None or (hottest <= limit and len(temps) < max(load.FEWEST, len(samples) / 2)):
         fix = f"rigctl provision {readings.rig} --tags cpu_burn; then `sensors` there must show the CPU"
-        return [say.error(f"{len(temps)} of {len(samples)} samples show a CPU temperature", fix)]
-    hottest = max(temps)
+        reason = f"{len(temps)} of {len(samples)} samples show a CPU temperature"
+        return [say.error(reason, fix) if samples else say.error(*load.why_no_load(readings, steps[0]))]
     if hottest > limit:
         fix = "check the CPU cooler's pump or fan, its seating and paste"
         return [say.failed(f"the CPU reached {hottest:.0f} °C, the limit is {limit:g} °C", hottest, fix)]
+    whys = [load.cut_short(readings, step) for step in steps]
+    whys += [load.why_no_load(readings, step) for step in steps if not readings.of_step(step)]
+    if why := next(filter(None, whys), None):
+        return [say.error(*why)]
     return [say.passed(f"the CPU reached {hottest:.0f} °C", hottest)]
 
 

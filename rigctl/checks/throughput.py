@@ -24,6 +24,10 @@ _EARLY_PERCENT = (15.0, 50.0)
 _DRIFT_NEEDS_S = 120
 """Coolant and memory take minutes to warm up: a shorter burn tells no drift, only the noise of its few rows."""
 _SHORT = 0.95
+_STRESS_NG_FAILED = 2
+"""stress-ng(1), exit status: one or more stressors failed, which with --verify means wrong sums. Every other one
+(wrong options, no resources, killed) says nothing of the CPU.
+"""
 
 
 def burn_gflops(spec: RigSpec, readings: Readings, profile: ProfileSpec) -> list[CheckVerdict]:
@@ -82,14 +86,23 @@ def _cpu_step(say: Say, readings: Readings, step: str, stem: str, asked_s: float
     exited = next((e for e in load.events(readings, "load_exited", step) if e.detail.get("load") == "cpu"), None)
     look = f"see {stem}.log of {readings.rig} in the run directory"
     stopped = load.events(readings, "guard_stopped", step)
-    if exited is None or stopped:
-        no_load = load.why_no_load(readings, step)
-        return say.error(no_load.reason, no_load.fix)
-    if (status := exited.detail.get("exit_status")) != 0:
+    status = exited.detail.get("exit_status") if exited else None
+    if status == _STRESS_NG_FAILED:
         reason = f"stress-ng ended with status {status} in step {step}{_complaint(readings, stem)}"
         return say.failed(
             reason, f"status {status}", "CPU or memory computed wrongly: undo overclocks, run a memory test"
         )
+    if exited is None or stopped or exited.detail.get("overran"):
+        no_load = load.why_no_load(readings, step)
+        return say.error(no_load.reason, no_load.fix)
+    if status != 0:
+        return say.error(f"stress-ng ended with status {status} in step {step}{_complaint(readings, stem)}", look)
+    return _cpu_work(say, readings, step, stem, asked_s)
+
+
+def _cpu_work(say: Say, readings: Readings, step: str, stem: str, asked_s: float) -> CheckVerdict | None:
+    """What stress-ng's own report lacks, if anything."""
+    look = f"see {stem}.log of {readings.rig} in the run directory"
     try:
         metrics = _metrics(readings, stem)
     except ParseError as error:
@@ -121,7 +134,7 @@ def training(spec: RigSpec, readings: Readings) -> list[CheckVerdict]:
     say = say.of("rig", asked.min_tokens_per_s)
     trained, bad = _train_json(say, readings)
     if trained is None:
-        return [bad or say.error(*load.why_no_load(readings, "train"))]
+        return [bad or say.error(*_no_training(readings))]
     if misfit := _other_workload(asked, trained):
         return [say.error(misfit, f"rigctl accept {readings.rig}; the workload is never run on another device instead")]
     found = trained["tokens_per_s"]
@@ -150,6 +163,15 @@ def _train_json(say: Say, readings: Readings) -> tuple[dict[str, Any] | None, Ch
     if not all(isinstance(f, int | float) and math.isfinite(f) for f in figures):
         return None, say.error("training reported no finite rate and loss", look)
     return trained, None
+
+
+def _no_training(readings: Readings) -> load.NoLoad:
+    """Say why training wrote nothing: it was not begun, was killed, or ended by itself, and then how."""
+    exited = next(iter(load.events(readings, "load_exited", "train")), None)
+    if exited is None or exited.detail.get("overran") or load.events(readings, "guard_stopped"):
+        return load.why_no_load(readings, "train")
+    reason = f"training ended with status {exited.detail.get('exit_status')} and wrote no figures"
+    return load.NoLoad(reason, f"see train.log of {readings.rig} in the run directory")
 
 
 def _other_workload(asked: TrainingSpec, trained: dict[str, Any]) -> str | None:

@@ -42,6 +42,9 @@ def gpu_model(spec: RigSpec, readings: Readings) -> list[CheckVerdict]:
     say = Say("topology.gpu_model", expected=asked, source=spec.source("parts.gpu_model"))
 
     def judge(gpu: GpuFacts, say: Say) -> CheckVerdict:
+        if not gpu.name:
+            why = gpu.missing.get("name", "no reason given")
+            return say.error(f"NVML does not tell its model: {why}", f"run `nvidia-smi -q` on {readings.rig}")
         if _model(gpu.name) == _model(asked):
             return say.passed(gpu.name, gpu.name)
         return say.failed(f"{gpu.name} instead of {asked}", gpu.name, "put the declared card in, or correct the spec")

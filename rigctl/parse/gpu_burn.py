@@ -42,6 +42,8 @@ _TESTED = re.compile(r"Tested (\d+) GPUs:", re.ASCII)
 _VERDICT = re.compile(r"GPU (\d+): (OK|FAULTY)\b", re.ASCII)
 _WRAPPER = re.compile(r"\Agpu-burn (?!-)")
 """A prefix that log collectors put before each line."""
+_BATCHES = 5
+"""A worker reports each batch of products; so many of another one without any of its own is no coincidence."""
 _MAX_TROUBLE = 20
 """Lines of trouble kept: one message can be repeated tens of thousands of times (issue 52)."""
 
@@ -108,6 +110,17 @@ class BurnLog:
         """Which workers have done anything at all."""
         columns = zip(*(row.workers for row in self.rows), strict=True) if self.rows else ()
         return tuple(any(worker.done > 0 for worker in column) for column in columns)
+
+    def stood_still(self, worker: int, *, from_percent: float) -> bool:
+        """Whether `worker` did nothing more in a stretch of the burn in which another one did.
+
+        gpu-burn repeats the last figures of a worker that hangs, and calls its card `OK` at the end.
+        """
+        rows = [r.workers for r in self.rows if r.percent >= from_percent and worker < len(r.workers)]
+        if not rows or len({row[worker].done for row in rows}) > 1:
+            return False
+        # A slow card that is between two batches has not stood still yet: another one must have reported a few.
+        return any(len({row[other].done for row in rows}) > _BATCHES for other in range(len(rows[0])))
 
     def gflops(self, worker: int, *, from_percent: float, to_percent: float = 100.0) -> list[float]:
         """Return the rates of `worker` in a stretch of the burn, Gflop/s; zeros are rows before its start."""

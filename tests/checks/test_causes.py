@@ -128,6 +128,32 @@ def test_a_missing_burner_and_a_hot_cpu_are_two_causes():
     assert set(causes(all_verdicts(readings=readings))) == {"thermals.cpu_temp[rig]", "software.torch[rig]"}
 
 
+def changed(readings, **changes):
+    return readings.model_copy(update=changes)
+
+
+@pytest.mark.parametrize("broken", [controller_killed, rebooted], ids=["controller_killed", "rebooted"])
+def test_what_was_measured_and_is_bad_does_not_follow_from_a_burn_that_was_cut_short(broken):
+    readings = broken()
+    errors = h.burn_log([h.row(30.0, errors=("0 ", "12  (WARNING!)"))]).split("\tSummary")[0]
+    braked = tuple(
+        s.model_copy(update={"gpus": tuple(g.model_copy(update={"throttle": 0x80, "pcie_width": 4}) for g in s.gpus)})
+        for s in readings.samples
+    )
+    verdicts = all_verdicts(readings=changed(readings, samples=braked, logs=readings.logs | {"gpu_burn.log": errors}))
+    own = {f"throughput.gpu_burn[{h.SLOT2}]", f"thermals.throttle[{h.SLOT2}]", f"topology.pcie_width[{h.SLOT2}]"}
+    assert own <= set(causes(verdicts))
+
+
+@pytest.mark.parametrize("broken", [controller_killed, rebooted, pump_dead], ids=["controller", "rebooted", "pump"])
+def test_a_burn_that_was_cut_short_settled_at_nothing_and_passes_no_limit(broken):
+    verdicts = all_verdicts(h.spec(limits={"wall_power_gpu_burn_w": 1120.0}), broken())
+    settled = {"thermals.settled_gpu_temp", "power.share_of_limit", "power.wall", "thermals.cpu_temp"}
+    judged = [v for v in verdicts if v.check in settled]
+    assert {v.check for v in judged} == settled
+    assert Verdict.PASS not in {v.verdict for v in judged}
+
+
 def every_set_of_bad_verdicts():
     """Every pair and triple of rules' causes, each on both cards: chains must end whatever goes wrong together."""
     checks = [rule.cause for rule in RULES]

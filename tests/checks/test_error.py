@@ -68,6 +68,75 @@ def test_it_is_an_error(check):
     assert all(v.fix and v.reason for v in errors)
 
 
+def ended(load, **detail):
+    """The healthy events with the loads of one kind ended in another way."""
+    return tuple(
+        e.model_copy(update={"detail": e.detail | detail})
+        if e.event == "load_exited" and e.detail["load"] == load
+        else e
+        for e in h.events()
+    )
+
+
+@pytest.mark.parametrize(("status", "overran"), [(1, False), (3, False), (-9, False), (-15, True)])
+def test_stress_ng_that_did_not_say_wrong_sums_says_nothing_against_the_cpu(status, overran):
+    (found,) = of("throughput.cpu_burn", h.readings(events=ended("cpu", exit_status=status, overran=overran)))
+    assert found.verdict is Verdict.ERROR
+    assert ("was killed" if overran else f"status {status}") in found.reason
+
+
+def test_training_that_was_killed_or_broke_is_told_as_such():
+    logs = h.without_logs("train.json")
+    (killed,) = of("throughput.training", h.readings(logs=logs, events=ended("train", exit_status=-9, overran=True)))
+    assert "did not end in its time" in killed.reason
+    (broke,) = of("throughput.training", h.readings(logs=logs, events=ended("train", exit_status=-11)))
+    assert "status -11" in broke.reason
+
+
+def test_a_rig_whose_guard_died_in_the_cpu_burn_blames_no_card():
+    events = tuple(e for e in h.events() if e.t_wall_s < h.T0 + 5)
+    (found,) = of("throughput.cpu_burn", h.readings(events=events))
+    assert (found.verdict, "card" in found.reason) == (Verdict.ERROR, False)
+
+
+def test_a_name_that_nvml_does_not_tell_is_no_wrong_model():
+    nameless = h.gpu(1, name="", missing={"name": "Unknown Error"})
+    found = {v.subject: v for v in of("topology.gpu_model", h.readings(facts=h.facts(gpus=(h.gpu(0), nameless))))}
+    assert (found[h.SLOT2].verdict, "Unknown Error" in found[h.SLOT2].reason) == (Verdict.ERROR, True)
+
+
+def test_links_whose_other_end_nvml_does_not_tell_are_not_down():
+    links = tuple(link.model_copy(update={"remote_pci_bus_id": None}) for link in h.gpu(1).links)
+    (found,) = of("topology.nvlink", h.readings(facts=h.facts(gpus=(h.gpu(0), h.gpu(1, links=links)))))
+    assert found.verdict is Verdict.ERROR
+
+
+def test_links_are_said_to_be_up_under_load_only_where_there_was_a_load():
+    (found,) = of("topology.nvlink")
+    assert "under load" in found.reason
+    (found,) = of("topology.nvlink", h.readings(samples=()))
+    assert "under load" not in found.reason
+
+
+@pytest.mark.parametrize("lost", [h.samples()[1:], h.samples()[:-3]])
+def test_samples_that_are_missing_at_either_end_are_missed(lost):
+    events = tuple(
+        e.model_copy(update={"detail": {"samples": len(h.samples())}}) if e.event == "plan_finished" else e
+        for e in h.events()
+    )
+    (found,) = of("measure.telemetry", h.readings(samples=lost, events=events))
+    assert found.verdict is Verdict.ERROR
+    (whole,) = of("measure.telemetry", h.readings(events=events))
+    assert whole.verdict is Verdict.PASS
+
+
+def test_a_cpu_temperature_in_a_few_samples_only_is_no_pass():
+    seen = iter(range(10_000))
+    some = tuple(s.model_copy(update={"cpu_temp_c": 60.0 if next(seen) % 5 == 0 else None}) for s in h.samples())
+    (found,) = of("thermals.cpu_temp", h.readings(samples=some))
+    assert found.verdict is Verdict.ERROR
+
+
 def test_a_missing_burner_names_the_role_once_and_all_else_follows():
     verdicts = all_verdicts(readings=no_burn())
     causes = [v for v in verdicts if v.verdict in (Verdict.FAIL, Verdict.ERROR) and v.caused_by is None]

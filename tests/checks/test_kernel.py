@@ -93,3 +93,26 @@ def test_a_reboot_is_seen_in_the_samples_too():
     (found,) = kernel.same_boot(h.readings(samples=samples[:60] + later))
     assert found.verdict is Verdict.FAIL
     assert "gpu_burn" in found.reason
+
+
+def test_what_the_kernel_said_counts_also_where_the_rest_could_not_be_read():
+    card, rest = judged((20, xid(79)), kernel_read=False)
+    assert (card.verdict, card.subject) == (Verdict.FAIL, h.SLOT2)
+    assert (rest.verdict, rest.subject) == (Verdict.ERROR, "rig")
+
+
+def test_a_message_of_an_unknown_form_hides_no_known_one():
+    card, rest = judged((19, "NVRM: Xid 79 something new"), (20, xid(79)))
+    assert (card.verdict, card.subject) == (Verdict.FAIL, h.SLOT2)
+    assert (rest.verdict, rest.subject) == (Verdict.ERROR, "rig")
+    assert [seen.slot for seen in kernel.failing_xids(h.readings(kernel=(
+        KernelMessage(t_wall_s=h.T0 + 19, message="NVRM: Xid 79 something new"),
+        KernelMessage(t_wall_s=h.T0 + 20, message=xid(79)),
+    )))] == [2]  # fmt: skip
+
+
+def test_after_a_reboot_silence_is_no_pass():
+    (found,) = judged(boot_id_after="another")
+    assert found.verdict is Verdict.ERROR
+    (found,) = judged((20, xid(79)), boot_id_after="another")
+    assert found.verdict is Verdict.FAIL

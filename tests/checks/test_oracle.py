@@ -64,6 +64,21 @@ def test_faults_that_end_in_ok_fail_all_the_same(name):
     assert judged(log(*FAULTS[name]))[h.SLOT2].verdict is Verdict.FAIL
 
 
+def test_a_worker_that_hangs_while_the_other_goes_on_fails_though_called_ok():
+    def rows(moves):
+        return [h.row(70.0 + 5 * n, done=(400 + 81 * n, 390 + (81 * n if moves else 0))) for n in range(7)]
+
+    hung = judged(log(*GOOD[:2], *rows(moves=False)))
+    assert (hung[h.SLOT1].verdict, hung[h.SLOT2].verdict) == (Verdict.PASS, Verdict.FAIL)
+    assert "stood still" in hung[h.SLOT2].reason
+    assert judged(log(*GOOD[:2], *rows(moves=True)))[h.SLOT2].verdict is Verdict.PASS
+
+
+def test_a_slow_card_between_two_batches_has_not_stood_still():
+    few = [h.row(70.0 + 10 * n, done=(400 + 81 * n, 390)) for n in range(4)]
+    assert judged(log(*GOOD[:2], *few))[h.SLOT2].verdict is Verdict.PASS
+
+
 def test_faulty_fails_even_with_clean_rows():
     found = judged(log(*GOOD, verdicts=("OK", "FAULTY")))
     assert (found[h.SLOT1].verdict, found[h.SLOT2].verdict) == (Verdict.PASS, Verdict.FAIL)
