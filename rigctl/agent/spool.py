@@ -74,7 +74,7 @@ class Spool:
         self._closing = True
         self._wake.set()
         self._thread.join(timeout_s)
-        if self._thread.is_alive() or self._waiting:
+        if self._thread.is_alive() or self._waiting or self.error is not None:
             return False
         (self.folder / RESERVE).unlink(missing_ok=True)
         return True

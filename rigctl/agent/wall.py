@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import http.client
 import json
+import math
 import threading
 import time
 import urllib.error
@@ -26,7 +28,7 @@ def tasmota_power_w(answer: Any) -> float:
         sensors = answer.get("StatusSNS", answer)
         energy = answer.get("StatusPWR") or (sensors.get("ENERGY") if isinstance(sensors, dict) else None)
         power = energy.get("Power") if isinstance(energy, dict) else None
-        if isinstance(power, (int, float)) and not isinstance(power, bool):
+        if isinstance(power, (int, float)) and not isinstance(power, bool) and math.isfinite(power):
             return float(power)
     raise MeterError("the meter's answer holds no ENERGY.Power")
 
@@ -38,7 +40,8 @@ def read_tasmota(url: str) -> float:
     try:
         with opener.open(url, timeout=TIMEOUT_S) as reply:
             body = reply.read(MAX_BYTES)
-    except (OSError, ValueError) as error:  # URLError and time-outs are OSErrors; ValueError: not a URL
+    except (OSError, ValueError, http.client.HTTPException) as error:
+        # URLError and time-outs are OSErrors; ValueError: not a URL; HTTPException: something answers, but no HTTP.
         reason = error.reason if isinstance(error, urllib.error.URLError) else error
         raise MeterError(f"the meter does not answer: {reason}") from error
     try:

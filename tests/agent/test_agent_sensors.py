@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import os
+import socket
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -139,6 +141,8 @@ def test_tasmota_forms(answer: Any, power: float) -> None:
         7,
         {"ENERGY": {"Power": "12"}},
         {"ENERGY": {"Power": True}},
+        {"ENERGY": {"Power": math.nan}},
+        {"ENERGY": {"Power": math.inf}},
         {"StatusSNS": "x"},
         {"Power": 3},
         {"ENERGY": {"Voltage": 230}},
@@ -185,6 +189,22 @@ def test_reads_a_meter_over_http_and_says_when_it_is_gone() -> None:
     # The last reading is still the present power for a while; then the reason is told.
     assert meter.power() == (1240.0, None)
     meter._read_s = time.monotonic() - 10
+    power, error = meter.power()
+    assert power is None
+    assert "does not answer" in (error or "")
+
+
+def test_an_answer_that_is_no_http_does_not_end_the_readings() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            with server.accept()[0] as asking:
+                asking.recv(4096)
+                asking.sendall(b"\x00\x01 no meter speaks so\r\n\r\n")
+
+        threading.Thread(target=answer, daemon=True).start()
+        meter = WallMeter(f"http://127.0.0.1:{server.getsockname()[1]}/")
+        meter.read_once()
     power, error = meter.power()
     assert power is None
     assert "does not answer" in (error or "")

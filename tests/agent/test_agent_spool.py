@@ -101,6 +101,17 @@ def test_closing_says_when_the_disk_never_took_it(tmp_path: Path, monkeypatch: p
     assert "error" in (spool.error or "").lower()
 
 
+def test_closing_says_when_the_disk_did_not_keep_what_it_took(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fsync(_descriptor: int) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    spool = Spool(tmp_path)
+    spool.start()
+    monkeypatch.setattr(spool_module.os, "fsync", fsync)
+    spool.append(TELEMETRY, {"seq": 0})
+    assert not spool.close(timeout_s=2)
+
+
 def test_a_hanging_disk_shows_as_a_line_that_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     release = spool_module.threading.Event()
     monkeypatch.setattr(os, "fsync", lambda _descriptor: release.wait(5))
