@@ -8,7 +8,7 @@ import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from rigctl.errors import UsageError
+from rigctl.errors import RigError, UsageError
 from rigctl.fleet.pool import for_each
 from rigctl.fleet.testinfra_backend import live_host
 from rigctl.judge import judge_run, user_test_files
@@ -111,7 +111,7 @@ def _verify(options: AcceptOptions, run_dir: RunDir, measured: Sequence[RigMeasu
     hosts = {}
     try:
         for one in measured:
-            if one.session is not None and one.session.connection.connected and one.outcome.unreached is None:
+            if one.session is not None and one.outcome.unreached is None and _connected(one, run_dir):
                 hosts[one.rig.name] = live_host(one.session.connection, _recorder(run_dir, one.rig.name))
         for rig in options.rigs:
             run_dir.journal("verify_started", rig=rig.name, live=rig.name in hosts)
@@ -120,6 +120,18 @@ def _verify(options: AcceptOptions, run_dir: RunDir, measured: Sequence[RigMeasu
         for one in measured:
             if one.session is not None:
                 one.session.close()
+
+
+def _connected(measured: RigMeasurement, run_dir: RunDir) -> bool:
+    """Whether the rig can be asked; a connection that broke while the other rigs were measured is made again."""
+    if measured.session is None:
+        return False
+    try:
+        measured.session.connection.connect()
+    except RigError as error:
+        run_dir.journal("rig_error", rig=measured.rig.name, step="verify", error=error.message, hint=error.hint)
+        return False
+    return True
 
 
 def _recorder(run_dir: RunDir, rig: str) -> Callable[[CommandReply], None]:

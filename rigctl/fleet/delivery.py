@@ -20,6 +20,10 @@ _LAST_LINES = 10
 _NO_PYTHON = 127
 
 
+class AgentSilent(CommandFailed):
+    """The agent did not answer in its time, over a connection that stands."""
+
+
 class RemoteAgent:
     """The agent of one rig, over its connection."""
 
@@ -54,6 +58,7 @@ class RemoteAgent:
         """Run one command of the agent and return what it answered.
 
         Raises:
+            AgentSilent: it did not answer in time.
             CommandFailed: the agent says an error, with its own remedy, or nothing that can be read.
             RigError: as the connection's `run`.
         """
@@ -81,7 +86,7 @@ class RemoteAgent:
     def _unreadable(self, args: tuple[str, ...], reply: Reply) -> CommandFailed:
         name = self._conn.name
         if reply.timed_out:
-            return CommandFailed(f"{name}: agent {args[0]}: no answer within {reply.limit_s:g} s", self._by_hand(args))
+            return AgentSilent(f"{name}: agent {args[0]}: no answer within {reply.limit_s:g} s", self._by_hand(args))
         if reply.exit_status == _NO_PYTHON:
             return CommandFailed(f"{name}: python3 is not installed", "run there: apt-get install python3-minimal")
         return CommandFailed(

@@ -15,6 +15,7 @@ import re
 import shlex
 import socket
 import subprocess
+import threading
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -48,7 +49,7 @@ from rigctl.fleet.wording import KILL_AFTER_S
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from paramiko import SSHClient, Transport
+    from paramiko import Channel, SSHClient, Transport
 
     from rigctl.model.rig import Login
 
@@ -57,6 +58,7 @@ _CHANNEL_TIMEOUT_S = 30
 _GRACE_S = 5
 """Beyond a command's own limit on the rig: for its last words to arrive."""
 _KEEPALIVE_S = 15
+_PROXY_END_S = 2
 
 # A refused or broken connection is an error of ours, in our words; without a handler paramiko's would be printed too.
 logging.getLogger("paramiko").addHandler(logging.NullHandler())
@@ -124,8 +126,7 @@ class RigConnection(Commands):
             sock.close()
         proxy, self._proxy = self._proxy, None
         if proxy is not None:
-            proxy.terminate()
-            proxy.wait()
+            _end(proxy)
 
     def _open(self, hop: Hop) -> None:
         """Connect to one hop, through the one before it."""
@@ -153,7 +154,7 @@ class RigConnection(Commands):
         deadline = started + timeout_s + KILL_AFTER_S + _GRACE_S
         try:
             with transport.open_session(timeout=_CHANNEL_TIMEOUT_S) as channel:
-                channel.exec_command(line)
+                self._ask(channel, line, deadline)
                 stdout, stderr = pump(channel, stdin, deadline)
                 ended = channel.status_event.wait(max(0.0, deadline - time.monotonic()))
                 status = channel.recv_exit_status() if ended else -1
@@ -167,6 +168,16 @@ class RigConnection(Commands):
                 self.name, "the command ended without an exit status" if ended else f"no answer for {seconds:.0f} s"
             )
         return Reply(status, stdout, stderr, seconds, timeout_s)
+
+    def _ask(self, channel: Channel, line: str, deadline: float) -> None:
+        """Ask for a command. Paramiko waits for the answer without any limit; a rig that hangs gets one here."""
+        watch = threading.Timer(max(0.0, deadline - time.monotonic()), self.close)
+        watch.daemon = True
+        watch.start()
+        try:
+            channel.exec_command(line)
+        finally:
+            watch.cancel()
 
 
 class _Refuse(RejectPolicy):
@@ -282,6 +293,16 @@ def _socket_to(login: Login) -> tuple[socket.socket, subprocess.Popen[bytes] | N
     sock = socket.create_connection((login.address, login.port), timeout=login.connect_timeout_s)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return sock, None
+
+
+def _end(proxy: subprocess.Popen[bytes]) -> None:
+    """End a proxy command, also one that does not listen."""
+    proxy.terminate()
+    try:
+        proxy.wait(timeout=_PROXY_END_S)
+    except subprocess.TimeoutExpired:
+        proxy.kill()
+        proxy.wait()
 
 
 def _expanded(command: str, login: Login) -> str:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_delay, wait_random_exponential
 
-from rigctl.errors import ConnectionLost, HostKeyChanged, HostKeyUnknown, LoginRefused, RigError, RigUnreachable
-from rigctl.fleet.delivery import RemoteAgent
+from rigctl.errors import ConnectionLost, HostKeyChanged, HostKeyUnknown, RigError, RigUnreachable
+from rigctl.fleet.delivery import AgentSilent, RemoteAgent
 from rigctl.fleet.ssh import RigConnection
 
 if TYPE_CHECKING:
@@ -57,12 +57,14 @@ class RigSession:
     def ask(self, *args: str, during: str, timeout_s: float = CALL_TIMEOUT_S) -> dict[str, Any]:
         """Ask the agent something that may be asked twice; reconnect for up to 300 s when the connection breaks.
 
+        A rig under full load may once be too slow to answer: that is met in the same way.
+
         `during` names the step for the note on the cut. Raises ConnectionLost when the rig stays away, Cancelled when
         the person at the controller asked to stop, RigError when the agent refused.
         """
         try:
             return self.call(*args, timeout_s=timeout_s)
-        except (ConnectionLost, RigUnreachable) as error:
+        except (ConnectionLost, RigUnreachable, AgentSilent) as error:
             return self._ask_again(*args, during=during, timeout_s=timeout_s, first=error)
 
     def _ask_again(self, *args: str, during: str, timeout_s: float, first: RigError) -> dict[str, Any]:
@@ -76,9 +78,10 @@ class RigSession:
                 self.connection.close()
                 self.connection.connect()
                 return self.call(*args, timeout_s=timeout_s)
-            except (HostKeyUnknown, HostKeyChanged, LoginRefused):
+            except (HostKeyUnknown, HostKeyChanged):
                 raise
-            except (ConnectionLost, RigUnreachable) as error:
+            except (ConnectionLost, RigUnreachable, AgentSilent) as error:
+                # A login that was accepted before is refused for a while by a rig that boots (pam_nologin).
                 raise _NoRoute(error.message, error.hint) from error
 
         try:

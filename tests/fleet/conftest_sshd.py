@@ -88,6 +88,11 @@ class Server:
         for pid in _children(self.process.pid):
             os.kill(pid, signal.SIGKILL)
 
+    def sessions(self) -> list[int]:
+        """Every process that serves a connection: with an ordinary login two of them each."""
+        mine = _children(self.process.pid)
+        return [*mine, *(inner for pid in mine for inner in _children(pid))]
+
 
 def _children(pid: int) -> list[int]:
     listed = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()

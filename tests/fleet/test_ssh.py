@@ -5,12 +5,14 @@ from __future__ import annotations
 import getpass
 import hashlib
 import os
+import signal
 import socket
 import subprocess
 import threading
 import time
 from typing import TYPE_CHECKING
 
+import paramiko
 import pytest
 from pydantic import SecretStr
 
@@ -23,7 +25,7 @@ from rigctl.errors import (
     RigUnreachable,
     SudoRefused,
 )
-from rigctl.fleet import commands
+from rigctl.fleet import commands, ssh
 from rigctl.fleet.ssh import RigConnection, Untrusted
 
 from .conftest_sshd import Server, free_port, make_key
@@ -134,6 +136,46 @@ def test_killed_session_is_lost_and_can_be_made_again(sshd: Server, conn: RigCon
     assert not conn.connected
     conn.connect()
     assert conn.run("echo again", timeout_s=5).stdout == b"again\n"
+
+
+def test_rig_that_hangs_while_it_is_asked_is_given_up_in_time(sshd: Server, known: Path, monkeypatch) -> None:
+    """The kernel goes on acknowledging for a process that no longer runs, so no connection breaks by itself."""
+    monkeypatch.setattr(ssh, "KILL_AFTER_S", 0.2)
+    monkeypatch.setattr(ssh, "_GRACE_S", 0.2)
+    real = paramiko.Channel.exec_command
+    frozen: list[int] = []
+
+    def freeze(channel: paramiko.Channel, command: str) -> None:
+        frozen.extend(sshd.sessions())
+        for pid in frozen:
+            os.kill(pid, signal.SIGSTOP)
+        real(channel, command)
+
+    connection = RigConnection(sshd.login(known), "rig1")
+    connection.connect()
+    monkeypatch.setattr(paramiko.Channel, "exec_command", freeze)
+    began = time.monotonic()
+    try:
+        with pytest.raises(ConnectionLost):
+            connection.run("true", timeout_s=0.2)
+    finally:
+        for pid in frozen:
+            os.kill(pid, signal.SIGKILL)
+    assert frozen
+    assert time.monotonic() - began < 5
+
+
+def test_proxy_command_that_does_not_listen_is_ended(sshd: Server, known: Path) -> None:
+    command = f"ssh -F none -W %h:%p -p {sshd.port} -i {sshd.key_file} -o UserKnownHostsFile={known} %r@127.0.0.1"
+    connection = RigConnection(sshd.login(known, proxy_command=command), "rig1")
+    connection.connect()
+    proxy = connection._proxy
+    assert proxy is not None
+    os.kill(proxy.pid, signal.SIGSTOP)
+    closing = threading.Thread(target=connection.close)
+    closing.start()
+    closing.join(6)
+    assert proxy.poll() == -signal.SIGKILL
 
 
 def test_run_without_a_connection_is_lost(sshd: Server, known: Path) -> None:
