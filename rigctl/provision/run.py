@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tempfile
 import threading
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 DEFAULT_INVENTORY = Path("inventory")
 LOG = "ansible.log"
+_CANCEL_LOOK_S = 1
+"""So often ansible-runner asks whether it shall end, where Ansible says nothing."""
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
@@ -157,25 +160,30 @@ class _Ansible:
 
     def run(self, handler: Callable[[dict[str, Any]], bool]) -> str:
         """Run to the end and return ansible-runner's word for it; after Ctrl-C Ansible is ended first."""
-        with tempfile.TemporaryDirectory(prefix="rigctl-provision-") as folder:
-            thread, runner = ansible_runner.run_async(
-                private_data_dir=folder,
-                playbook=str(self._playbook),
-                inventory=str(self._options.inventory_path),
-                limit=self._limit,
-                envvars=self._environment,
-                cmdline=self._command_line(),
-                event_handler=handler,
-                cancel_callback=self._cancelled.is_set,
-                quiet=True,
-                suppress_env_files=True,
-            )
+        # A future and not a thread to join: in CPython 3.11 and 3.12 a join that Ctrl-C breaks off takes the thread for
+        # ended (gh-90882), and Ansible would go on by itself.
+        with tempfile.TemporaryDirectory(prefix="rigctl-provision-") as folder, ThreadPoolExecutor(1) as pool:
+            ended = pool.submit(self._run, folder, handler)
             try:
-                thread.join()
-            except KeyboardInterrupt:
+                return ended.result()
+            finally:
                 self._cancelled.set()
-                thread.join()
-                raise
+                wait([ended])
+
+    def _run(self, folder: str, handler: Callable[[dict[str, Any]], bool]) -> str:
+        runner = ansible_runner.run(
+            private_data_dir=folder,
+            playbook=str(self._playbook),
+            inventory=str(self._options.inventory_path),
+            limit=self._limit,
+            envvars=self._environment,
+            cmdline=self._command_line(),
+            event_handler=handler,
+            cancel_callback=self._cancelled.is_set,
+            settings={"pexpect_timeout": _CANCEL_LOOK_S},
+            quiet=True,
+            suppress_env_files=True,
+        )
         return str(runner.status)
 
     def _command_line(self) -> str:

@@ -1,5 +1,10 @@
 """What is found out before Ansible starts, and how its end is told."""
 
+import signal
+import threading
+import time
+from types import SimpleNamespace
+
 import pytest
 
 from rigctl.errors import ChangeIncomplete, UsageError
@@ -29,3 +34,21 @@ def test_an_incomplete_change_names_rig_task_and_remedy(monkeypatch, tmp_path):
         provision(ProvisionOptions(inventory=tmp_path, runs=tmp_path))
     assert caught.value.message == "rig2 failed at nvidia_driver · Refuse: 515 became 535. (and 1 more)"
     assert caught.value.hint == "choose"
+
+
+def test_ctrl_c_ends_ansible_before_anything_else(monkeypatch, tmp_path):
+    ended = []
+
+    def ansible(*, cancel_callback, **_settings):
+        threading.Timer(0.1, signal.pthread_kill, [threading.main_thread().ident, signal.SIGINT]).start()
+        while not cancel_callback():
+            time.sleep(0.01)
+        time.sleep(0.3)  # ending takes its time
+        ended.append(True)
+        return SimpleNamespace(status="canceled")
+
+    monkeypatch.setattr(run.ansible_runner, "run", ansible)
+    asked = run._Ansible(ProvisionOptions(inventory=tmp_path, runs=tmp_path), tmp_path / "site.yml", {}, ())
+    with pytest.raises(KeyboardInterrupt):
+        asked.run(lambda _event: False)
+    assert ended == [True]
