@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import signal
 import sys
+import threading
 import traceback
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, NoReturn, cast
 
 import typer
 
@@ -14,7 +17,8 @@ from rigctl.cli.common import print_error, print_rigctl_error
 from rigctl.errors import ExitCode, RigctlError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+    from types import FrameType
 
 _COMMANDS = (demo, doctor, provision, check, accept, judge, report, sim)
 """In the order of the help page."""
@@ -46,7 +50,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line `argv` (default: the process's own) and return its exit code."""
     arguments, debug = _take_debug(sys.argv[1:] if argv is None else argv)
     try:
-        code = typer.main.get_command(build_app()).main(arguments, prog_name="rigctl", standalone_mode=False)
+        with _terminated_like_interrupted():
+            code = typer.main.get_command(build_app()).main(arguments, prog_name="rigctl", standalone_mode=False)
     except _ParserError as error:
         return _usage_mistake(error)
     except (typer.Abort, KeyboardInterrupt):
@@ -63,6 +68,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     if code == ExitCode.INTERRUPTED:
         print_error("interrupted", "")
     return code if isinstance(code, int) else ExitCode.OK
+
+
+@contextlib.contextmanager
+def _terminated_like_interrupted() -> Iterator[None]:
+    """Let SIGTERM end a command as Ctrl-C does: what it started (Ansible, simulated rigs) is ended or taken down."""
+
+    def interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _print_version(asked: bool) -> None:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import signal
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,7 +15,6 @@ from rigctl.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from types import FrameType
 
     from rigctl.measure.progress import Progress
     from rigctl.provision import ProvisionProgress
@@ -56,10 +54,9 @@ def demo_command(
     from rigctl.report.terminal import print_record  # noqa: PLC0415
 
     began = time.monotonic()
-    with _terminated_like_interrupted():
-        name, parameters = named_fault(fault)
-        options = DemoOptions(count, state or default_state(), runs, name, parameters, keep)
-        outcome = run_demo(options, ConsoleShow())
+    name, parameters = named_fault(fault)
+    options = DemoOptions(count, state or default_state(), runs, name, parameters, keep)
+    outcome = run_demo(options, ConsoleShow())
     print_record(console, outcome.record)
     console.print(f"\nThe demo took {spoken(time.monotonic() - began)}. The report:")
     sys.stdout.write(f"{(outcome.run_dir.path / 'report.html').resolve()}\n")
@@ -122,17 +119,3 @@ def spoken(seconds: float) -> str:
     """Return a duration as people say it: `7 s`, `2 min 5 s`."""
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} min {rest} s" if minutes else f"{rest} s"
-
-
-@contextlib.contextmanager
-def _terminated_like_interrupted() -> Iterator[None]:
-    """Let SIGTERM end the demo as Ctrl-C does, so that the rigs are taken down."""
-
-    def interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import resource
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -54,6 +55,21 @@ def test_errors_become_lines_and_codes(raising, capsys, error: BaseException, co
     said = capsys.readouterr()
     assert said.err.splitlines() == lines
     assert said.out == ""
+
+
+def test_sigterm_ends_a_command_as_ctrl_c_does(monkeypatch, capsys) -> None:
+    real = cli.build_app
+
+    def build() -> typer.Typer:
+        app = real()
+        app.command("boom")(lambda: signal.raise_signal(signal.SIGTERM))
+        return app
+
+    monkeypatch.setattr(cli, "build_app", build)
+    before = signal.getsignal(signal.SIGTERM)
+    assert main(["boom"]) == 130
+    assert capsys.readouterr().err == "error: interrupted\n"
+    assert signal.getsignal(signal.SIGTERM) is before
 
 
 def test_a_fault_of_ours_is_said_and_debug_shows_it(raising, capsys) -> None:
