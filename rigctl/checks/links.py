@@ -170,10 +170,13 @@ def speed(spec: RigSpec, readings: Readings, status: CommandReply | None = None)
     def judge(gpu: GpuFacts, say: Say) -> CheckVerdict:
         if not any(link.active for link in gpu.links):
             return say.error("no active NVLink to measure", "see topology.nvlink")
-        by_nvml = [link.speed_gb_per_s for link in gpu.links if link.active and link.speed_gb_per_s is not None]
-        speeds = by_nvml + in_text.get(gpu.uuid, [])
-        if not speeds or (trouble and status is not None):
-            why = trouble or gpu.missing.get("link_speed", "no reason given")
+        active = [link for link in gpu.links if link.active]
+        by_nvml = [link.speed_gb_per_s for link in active if link.speed_gb_per_s is not None]
+        by_text = in_text.get(gpu.uuid, [])
+        speeds = by_nvml + by_text
+        if max(len(by_nvml), len(by_text)) < len(active) or (trouble and status is not None):
+            told = (reason for name, reason in gpu.missing.items() if name.endswith(".speed_gb_per_s"))
+            why = (trouble if status is not None else "") or next(told, "not every active link tells it")
             return say.error(
                 f"the speed of its links could not be read: {why}", f"nvidia-smi nvlink -s on {readings.rig}"
             )

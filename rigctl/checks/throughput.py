@@ -59,7 +59,7 @@ def burn_gflops(spec: RigSpec, readings: Readings, profile: ProfileSpec) -> list
 def _drift(say: Say, spec: RigSpec, asked_s: float, first: list[float], found: float) -> CheckVerdict | None:
     """Say that the rate fell further than the spec allows; a short burn is over before anything is warm."""
     most = spec.limits.max_burn_gflops_drift
-    if most is None or not first or asked_s < _DRIFT_NEEDS_S:
+    if most is None or not first or median(first) <= 0 or asked_s < _DRIFT_NEEDS_S:
         return None
     drift = 1 - found / median(first)
     if drift <= most:

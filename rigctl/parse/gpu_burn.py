@@ -123,9 +123,13 @@ class BurnLog:
         return any(len({row[other].done for row in rows}) > _BATCHES for other in range(len(rows[0])))
 
     def gflops(self, worker: int, *, from_percent: float, to_percent: float = 100.0) -> list[float]:
-        """Return the rates of `worker` in a stretch of the burn, Gflop/s; zeros are rows before its start."""
-        rows = (r for r in self.rows if from_percent <= r.percent <= to_percent)
-        return [r.workers[worker].gflops for r in rows if worker < len(r.workers) and r.workers[worker].gflops > 0]
+        """Return the rates of `worker` in a stretch of the burn, Gflop/s.
+
+        Zeros before it has begun are no rate; a zero after that is one: the worker did nothing.
+        """
+        rows = [(r.percent, r.workers[worker].gflops) for r in self.rows if worker < len(r.workers)]
+        begun = next((i for i, (_, rate) in enumerate(rows) if rate > 0), len(rows))
+        return [rate for percent, rate in rows[begun:] if from_percent <= percent <= to_percent]
 
 
 def parse(text: str) -> BurnLog:

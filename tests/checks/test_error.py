@@ -111,6 +111,18 @@ def test_links_whose_other_end_nvml_does_not_tell_are_not_down():
     assert found.verdict is Verdict.ERROR
 
 
+def test_a_link_whose_speed_nobody_tells_is_no_pass():
+    links = tuple(link.model_copy(update={"speed_gb_per_s": None}) for link in h.gpu(1).links[:1])
+    mute = h.gpu(1, links=links + h.gpu(1).links[1:], missing={"link0.speed_gb_per_s": "Not Supported"})
+    readings = h.readings(facts=h.facts(gpus=(h.gpu(0), mute)))
+    short = h.reply("".join(line for line in h.NVLINK.splitlines(keepends=True) if "Link 0" not in line))
+    found = {v.subject: v for v in of("topology.nvlink_speed", readings, nvlink=short)}
+    assert found[h.SLOT2].verdict is Verdict.ERROR
+    assert "Not Supported" in found[h.SLOT2].reason
+    told = {v.subject: v for v in of("topology.nvlink_speed", readings)}
+    assert told[h.SLOT2].verdict is Verdict.PASS, "nvidia-smi tells all four"
+
+
 def test_links_are_said_to_be_up_under_load_only_where_there_was_a_load():
     (found,) = of("topology.nvlink")
     assert "under load" in found.reason

@@ -133,6 +133,13 @@ def test_a_rate_that_falls_during_the_burn_fails_with_the_drift_as_limit():
     )  # fmt: skip
 
 
+def test_a_card_that_stops_working_in_the_burn_has_a_rate_of_zero():
+    rows = [h.row(p, rates=(26_900, 0 if p > 70 else 26_700)) for p in (20.0, 50.0, 68.0, 80.0, 90.0, 100.0)]
+    verdicts = all_verdicts(readings=h.readings(logs=h.with_logs(gpu_burn__log=h.burn_log(rows))))
+    (found,) = [v for v in verdicts if v.key == f"throughput.burn_gflops[{h.SLOT2}]"]
+    assert (found.verdict, found.found) == (Verdict.FAIL, 0)
+
+
 @pytest.mark.parametrize("step", ["gpu_burn", "all_burn"])
 def test_the_wall_is_two_sided_and_judged_per_load(step):
     limits = {"wall_power_gpu_burn_w": 1120.0}
