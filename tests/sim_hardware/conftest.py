@@ -128,7 +128,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def live_rig(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveRig]:
     """A rig with its daemon running at scale 40 and the module loaded."""
     paths = make_paths(tmp_path_factory.mktemp("rig"))
@@ -142,7 +142,9 @@ def live_rig(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         "PATH": f"{MACHINE / 'smi'}:{os.environ['PATH']}",
     }
     command = [sys.executable, "-m", "rigsim"]
-    process = subprocess.Popen([*command, "run"], cwd=MACHINE / "hardware", env=environment, stderr=subprocess.DEVNULL)
+    words = paths.run / "daemon.log"
+    with words.open("wb") as log:
+        process = subprocess.Popen([*command, "run"], cwd=MACHINE / "hardware", env=environment, stderr=log)
     rig = LiveRig(paths, environment)
     try:
         wait_for(paths.state.exists)
@@ -150,7 +152,7 @@ def live_rig(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         yield rig
     finally:
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=10) == 0
+        assert process.wait(timeout=10) == 0, words.read_text(encoding="utf-8")
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -61,6 +62,26 @@ def test_cpu_meter_reads_this_machine():
     finally:
         worker.kill()
         worker.wait()
+
+
+def test_a_process_that_ends_while_it_is_looked_at_is_left_out(tmp_path, monkeypatch):
+    for pid, wanted in (("12", 100), ("13", 300)):
+        task = tmp_path / pid / "task" / pid
+        task.mkdir(parents=True)
+        (task / "schedstat").write_text(f"{wanted} 0 1\n", encoding="ascii")
+    meter = CpuMeter(tmp_path, own_pid=1)
+    assert meter.read(1.0) == 0.0
+    (tmp_path / "13" / "task" / "13" / "schedstat").write_text("500000300 0 2\n", encoding="ascii")
+    listed = os.listdir
+
+    def ends(folder):
+        names = listed(folder)
+        if folder == tmp_path:
+            shutil.rmtree(tmp_path / "12")
+        return names
+
+    monkeypatch.setattr(os, "listdir", ends)
+    assert meter.read(2.0) == pytest.approx(0.5 / len(os.sched_getaffinity(0)))
 
 
 def test_kernel_messages_reach_the_journal_as_the_kernels_own(paths, tmp_path):

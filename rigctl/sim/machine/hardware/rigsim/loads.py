@@ -58,6 +58,14 @@ def parse_line(pid: int, line: str) -> Use | None:
     return Use(pid=pid, card=fields[1], kind=fields[2], util=min(1.0, max(0.0, util)), memory_mib=memory_mib)
 
 
+def _numbers(folder: Path) -> list[str]:
+    """The processes or threads in `folder`; none where it has just gone (Path.glob raises there)."""
+    try:
+        return [name for name in os.listdir(folder) if name.isdigit()]  # noqa: PTH208 - names alone, ten times a second
+    except OSError:
+        return []
+
+
 class CpuMeter:
     """The share of this rig's CPUs that its own processes want; /proc shows only those, /proc/stat the whole host.
 
@@ -76,9 +84,11 @@ class CpuMeter:
     def read(self, now_s: float) -> float:
         """Share of the CPUs wanted since the last call, 0 to 1; 0.0 at the first call."""
         wanted = {}
-        for path in self._proc.glob("[0-9]*/task/[0-9]*/schedstat"):
-            if path.parts[-4] != self._own and (nanoseconds := self._wanted_ns(path)) is not None:
-                wanted[path.parts[-2]] = nanoseconds
+        for pid in _numbers(self._proc):
+            for thread in _numbers(self._proc / pid / "task") if pid != self._own else ():
+                nanoseconds = self._wanted_ns(self._proc / pid / "task" / thread / "schedstat")
+                if nanoseconds is not None:
+                    wanted[thread] = nanoseconds
         used = sum(max(0, total - self._seen.get(thread, 0)) for thread, total in wanted.items())
         before_s, self._at_s, self._seen = self._at_s, now_s, wanted
         if before_s is None or now_s <= before_s:
