@@ -4,9 +4,9 @@
 .PHONY: help setup demo test unit rigs molecule lint format bench sizes lock clean
 
 BIN := .venv/bin
-# Simulated rigs are containers with a systemd of their own: that takes root.
-AS_ROOT := $(if $(filter 0,$(shell id -u)),,sudo --preserve-env=RIGCTL_INVENTORY$(comma)RIGCTL_RUNS)
-comma := ,
+# Simulated rigs are containers with a systemd of their own: that takes root. What says where packages come from goes along.
+KEEP := RIGCTL_INVENTORY,RIGCTL_RUNS,http_proxy,https_proxy,no_proxy,PIP_INDEX_URL,PIP_EXTRA_INDEX_URL,PIP_FIND_LINKS,PIP_CERT,SSL_CERT_FILE
+AS_ROOT := $(if $(filter 0,$(shell id -u)),,sudo --preserve-env=$(KEEP))
 
 help:  ## what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' Makefile

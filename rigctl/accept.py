@@ -143,7 +143,7 @@ def _recorder(run_dir: RunDir, rig: str) -> Callable[[CommandReply], None]:
 
 @contextlib.contextmanager
 def _stop_on_signal(cancel: threading.Event) -> Iterator[None]:
-    """Let the first Ctrl-C (or SIGTERM) stop every burn in good order; the second one does not wait for it."""
+    """Let the first Ctrl-C (or SIGTERM) stop every burn in good order; the second one leaves the judging out."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

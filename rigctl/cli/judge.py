@@ -21,15 +21,18 @@ def register(app: typer.Typer) -> None:
 
 
 def judge_command(run: RunArg, runs: RunsOpt = DEFAULT_RUNS, as_json: JsonOpt = False) -> None:
-    """Judge a run again from its files: same readings, same verdicts; no rig is touched."""
+    """Judge a run again from its files and renew its report: same readings, same verdicts; no rig is touched."""
     from rigctl.judge import judge_run  # noqa: PLC0415 - keeps `rigctl --help` fast
     from rigctl.report.terminal import print_record  # noqa: PLC0415
+    from rigctl.report.write import write_own  # noqa: PLC0415
     from rigctl.store import RunDir  # noqa: PLC0415
     from rigctl.store.ids import LATEST  # noqa: PLC0415
 
     run_dir = RunDir.open(runs, run, kind="accept" if run == LATEST else None)
     record = judge_run(run_dir)
     run_dir.write_record(record)
+    if run_dir.read_info().kind == "accept":
+        write_own(run_dir, record)
     if as_json:
         emit_json(record)
     else:
