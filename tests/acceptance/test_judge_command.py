@@ -34,6 +34,8 @@ def test_the_record_is_written_again_byte_for_byte(judged, monkeypatch, capfd):
     assert call(monkeypatch, judged.run_id, "--runs", str(judged.path.parent)) in (0, None)
     assert (judged.path / "record.json").read_bytes() == before
     assert "rig1" in capfd.readouterr().err
+    assert "<html" in (judged.path / "report.html").read_text(encoding="utf-8")
+    assert (judged.path / "junit.xml").is_file()
 
 
 def test_json_and_the_exit_code_of_a_failed_rig(tmp_path, monkeypatch, capfd):
