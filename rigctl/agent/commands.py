@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 from . import kernel as kernel_log
 from . import unit
 from .clock import boot_id, stamp
-from .errors import AgentError, NvmlUnavailable
+from .errors import AgentError, NvmlUnavailable, TooSlow
+from .lock import rig_held
 from .places import Places, unit_name, write_atomically
-from .plan import parse_plan
+from .plan import Plan, parse_plan
 from .spool import read_from, readings_of
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 CPU_WINDOW_S = 0.5
 """Processor power and load are differences: `probe` looks twice, so far apart, seconds."""
+GUARD_LOG = "guard.log"
 
 
 def facts(gpu_burn_dir: str, torch_venv: str) -> dict[str, Any]:
@@ -45,35 +47,65 @@ def probe(gpu_burn_dir: str, torch_venv: str) -> dict[str, Any]:
 
 
 def start(plan_text: bytes, places: Places) -> dict[str, Any]:
-    """Write the spool and start the guard's unit; refuses when another run, or another program, holds the cards."""
-    plan = parse_plan(plan_text)
-    _refuse_when_busy()
-    spool = places.spool(plan.run_id)
-    if spool.exists():
-        raise AgentError(
-            f"run {plan.run_id} has been on this rig already", "use a new run id, or fetch and `ack` the old one"
-        )
-    for path in places.runtime_files(plan.run_id):
-        path.unlink(missing_ok=True)
-    spool.mkdir(parents=True, mode=0o700)
-    write_atomically(places.plan(plan.run_id), plan_text.decode())
-    hear(plan.run_id, places)
-    unit.forget(plan.run_id)
-    argv = (sys.executable, "-I", str(Path(sys.argv[0]).resolve()), "guard", "--run", plan.run_id)
-    try:
-        unit.start(plan.run_id, argv, plan.longest_s, spool / "guard.log")
-    except AgentError:
-        # Nothing ran: leave no spool that would stand in the way of another attempt.
-        shutil.rmtree(spool, ignore_errors=True)
-        raise
+    """Write the spool and start the guard's unit; refuses when another run, or another program, holds the cards.
+
+    Asked again for the very same plan, it says that this run was started already: the first answer may have been lost.
+    """
+    plan, text = parse_plan(plan_text), plan_text.decode()
+    with rig_held(plan.run_id, places):
+        already = _started_already(plan.run_id, text, places)
+        if already:
+            hear(plan.run_id, places)
+        else:
+            _refuse_when_busy()
+            _start_guard(plan, text, places)
     return {
         "unit": unit_name(plan.run_id),
         "run_id": plan.run_id,
+        "already_started": already,
         "runtime_max_s": plan.longest_s,
         "boot_id": boot_id(),
         **stamp(),
         "spools": sorted(path.name for path in places.spool_root.iterdir() if path.is_dir()),
     }
+
+
+def _started_already(run_id: str, plan_text: str, places: Places) -> bool:
+    """Whether this very run was started before; AgentError when another plan has its id.
+
+    What a start that was broken off has left behind, before its unit ran, is removed.
+    """
+    spool, plan = places.spool(run_id), places.plan(run_id)
+    if not spool.exists():
+        return False
+    if plan.exists() and plan.read_text(encoding="utf-8") != plan_text:
+        raise AgentError(
+            f"run {run_id} has been on this rig already", "use a new run id, or fetch and `ack` the old one"
+        )
+    # systemd opens the log before it runs the guard.
+    if (spool / GUARD_LOG).exists() or unit.state(run_id)["active"] == "active":
+        return True
+    shutil.rmtree(spool)
+    return False
+
+
+def _start_guard(plan: Plan, plan_text: str, places: Places) -> None:
+    spool = places.spool(plan.run_id)
+    for path in places.runtime_files(plan.run_id):
+        path.unlink(missing_ok=True)
+    spool.mkdir(parents=True, mode=0o700)
+    write_atomically(places.plan(plan.run_id), plan_text)
+    hear(plan.run_id, places)
+    unit.forget(plan.run_id)
+    argv = (sys.executable, "-I", str(Path(sys.argv[0]).resolve()), "guard", "--run", plan.run_id)
+    try:
+        unit.start(plan.run_id, argv, plan.longest_s, spool / GUARD_LOG)
+    except TooSlow:
+        raise  # the guard may start yet, and writes into the spool then
+    except AgentError:
+        # Nothing ran: leave no spool that would stand in the way of another attempt.
+        shutil.rmtree(spool, ignore_errors=True)
+        raise
 
 
 def _refuse_when_busy() -> None:
@@ -130,7 +162,9 @@ def _existing_spool(run_id: str, places: Places) -> Path:
 
 def stop(run_id: str, reason: str, places: Places) -> dict[str, Any]:
     """Stop a run and wait until it has ended; asked again, it finds nothing to do."""
-    was_active = unit.state(run_id)["active"] == "active"
+    # A start whose answer was cut may still be at it: waited for, so that nothing begins after the stop.
+    with rig_held(run_id, places):
+        was_active = unit.state(run_id)["active"] == "active"
     if was_active:
         write_atomically(places.stop_reason(run_id), reason + "\n")
         unit.stop(run_id)
@@ -151,14 +185,14 @@ def ack(run_id: str, places: Places) -> dict[str, Any]:
     return {"removed": removed}
 
 
-def kernel(since_wall_s: float) -> dict[str, Any]:
-    """Kernel messages of this boot since a moment."""
-    messages, reason = _kernel_since(since_wall_s)
+def kernel(since_mono_s: float, of_boot: str) -> dict[str, Any]:
+    """Kernel messages of this boot since a moment of boot `of_boot`; all of them when that was another boot."""
+    messages, reason = _kernel_since(since_mono_s if of_boot == boot_id() else 0.0)
     return {"kernel": messages, "kernel_read": reason is None, "kernel_error": reason, "boot_id": boot_id()}
 
 
-def _kernel_since(since_wall_s: float) -> tuple[list[dict[str, Any]], str | None]:
-    messages, reason = kernel_log.read_kernel(since_wall_s)
+def _kernel_since(since_mono_s: float) -> tuple[list[dict[str, Any]], str | None]:
+    messages, reason = kernel_log.read_kernel(since_mono_s)
     if reason is None and not messages:
         reason = kernel_log.log_is_kept()
     return messages, reason

@@ -16,6 +16,10 @@ class NvmlUnavailable(AgentError):
     """NVML could not be started; `message` is in NVML's own words."""
 
 
+class TooSlow(AgentError):
+    """The rig did not answer in time: what became of it is unknown, and the same may be asked again."""
+
+
 class ToolMissing(AgentError):
     """A load step lacks what it puts to work; `needs` names it: `gpu_burn`, `stress_ng`, `torch`, `gpu`."""
 

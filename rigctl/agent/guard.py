@@ -90,7 +90,7 @@ class Guard:
         self.places = places
         self.spool = Spool(places.spool(plan.run_id))
         self.sampler = Sampler(source, plan.sample_hz, lambda line: self.spool.append(TELEMETRY, line))
-        self.kernel = KernelFollower(time.time(), lambda line: self.spool.append(KERNEL, line))
+        self.kernel = KernelFollower(time.monotonic(), lambda line: self.spool.append(KERNEL, line))
         self.steps = Steps(plan.steps, self._start_load, self._say)
         self.asked = Asked(places.stop_reason(plan.run_id))
         self.heartbeat = Heartbeat(places.heartbeat(plan.run_id))

@@ -6,7 +6,7 @@ import json
 import re
 import subprocess
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,9 +17,26 @@ EVERY_S = 5.0
 DRIVER_LINES = re.compile(r"NVRM|Xid")
 
 
-def read_kernel(since_wall_s: float = 0.0) -> tuple[list[dict[str, Any]], str | None]:
+class Entry(NamedTuple):
+    """One entry of the journal."""
+
+    t_mono_s: float
+    """When it came, on CLOCK_MONOTONIC of its boot, seconds: no change of the wall clock moves it."""
+    cursor: str
+    message: dict[str, Any]
+
+
+def read_kernel(since_mono_s: float = 0.0) -> tuple[list[dict[str, Any]], str | None]:
     """Kernel messages of this boot since a moment, oldest first; and why the log could not be read, or None."""
-    asked = ["journalctl", "-k", "-b", "-o", "json", "--no-pager", "--quiet", "--since", f"@{since_wall_s:.6f}"]
+    entries, reason = read_entries()
+    return [entry.message for entry in entries if entry.t_mono_s >= since_mono_s], reason
+
+
+def read_entries(after: str | None = None) -> tuple[list[Entry], str | None]:
+    """Kernel messages of this boot, those behind the cursor `after` only; and why they could not be read, or None."""
+    asked = ["journalctl", "-k", "-b", "-o", "json", "--no-pager", "--quiet"]
+    if after is not None:
+        asked += ["--after-cursor", after]
     try:
         done = subprocess.run(asked, capture_output=True, timeout=TIMEOUT_S, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -27,19 +44,19 @@ def read_kernel(since_wall_s: float = 0.0) -> tuple[list[dict[str, Any]], str | 
     if done.returncode != 0:
         return [], f"journalctl: {done.stderr.decode(errors='replace').strip() or f'status {done.returncode}'}"
     try:
-        messages = [parse_entry(line) for line in done.stdout.splitlines() if line.strip()]
+        return [parse_entry(line) for line in done.stdout.splitlines() if line.strip()], None
     except (ValueError, KeyError) as error:
         return [], f"journalctl: an entry could not be read: {error!r}"
-    return [message for message in messages if message["t_wall_s"] >= since_wall_s], None
 
 
-def parse_entry(line: bytes) -> dict[str, Any]:
+def parse_entry(line: bytes) -> Entry:
     """One entry of `journalctl -o json`; a message that is not UTF-8 comes as a list of bytes there."""
     entry = json.loads(line)
     message = entry.get("MESSAGE")
     if isinstance(message, list):
         message = bytes(message).decode(errors="replace")
-    return {"t_wall_s": int(entry["__REALTIME_TIMESTAMP"]) / 1e6, "message": message or ""}
+    told = {"t_wall_s": int(entry["__REALTIME_TIMESTAMP"]) / 1e6, "message": message or ""}
+    return Entry(int(entry["__MONOTONIC_TIMESTAMP"]) / 1e6, entry["__CURSOR"], told)
 
 
 def log_is_kept() -> str | None:
@@ -53,13 +70,13 @@ def log_is_kept() -> str | None:
 
 
 class KernelFollower(threading.Thread):
-    """Passes on what the kernel says from a moment on."""
+    """Passes on what the kernel says from a moment on, on CLOCK_MONOTONIC."""
 
-    def __init__(self, since_wall_s: float, write: Callable[[dict[str, Any]], None]) -> None:
+    def __init__(self, since_mono_s: float, write: Callable[[dict[str, Any]], None]) -> None:
         super().__init__(name="kernel", daemon=True)
-        self._since = since_wall_s
+        self._since = since_mono_s
         self._write = write
-        self._last: list[dict[str, Any]] = []
+        self._cursor: str | None = None
         self._ending = threading.Event()
 
     def run(self) -> None:
@@ -76,11 +93,9 @@ class KernelFollower(threading.Thread):
 
     def read_new(self) -> None:
         """Pass on the messages that are new since the last reading."""
-        messages, _ = read_kernel(self._since)
-        # Those of the last moment are read again: more may have come within the same microsecond.
-        for message in messages:
-            if message not in self._last:
-                self._write(message)
-        if messages:
-            self._since = messages[-1]["t_wall_s"]
-            self._last = [message for message in messages if message["t_wall_s"] == self._since]
+        entries, _ = read_entries(self._cursor)
+        for entry in entries:
+            if entry.t_mono_s >= self._since:
+                self._write(entry.message)
+        if entries:
+            self._cursor = entries[-1].cursor

@@ -1,4 +1,4 @@
-"""Command line of the agent: one JSON object on stdout; `{"error", "hint"}` and exit status 1 where it cannot do it."""
+"""Command line of the agent: one JSON object on stdout; `{"error", "hint", "again"}` and exit status 1 if it cannot."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import traceback
 from typing import Any, NoReturn
 
 from . import commands
-from .errors import AgentError
+from .errors import AgentError, TooSlow
 from .places import Places
 
 
@@ -39,7 +39,9 @@ def _parser() -> argparse.ArgumentParser:
         parsers.add_parser(name).add_argument("--run", required=True)
     parsers.choices["poll"].add_argument("--offset", type=_offset, action="append", default=[])
     parsers.choices["stop"].add_argument("--reason", default="asked")
-    parsers.add_parser("kernel").add_argument("--since-wall", type=float, required=True)
+    log = parsers.add_parser("kernel")
+    log.add_argument("--since-mono", type=float, required=True)
+    log.add_argument("--boot-id", required=True)
     return parser
 
 
@@ -51,7 +53,7 @@ def _answer(asked: argparse.Namespace, places: Places) -> dict[str, Any]:
         "poll": lambda: commands.poll(asked.run, dict(asked.offset), places),
         "stop": lambda: commands.stop(asked.run, asked.reason, places),
         "ack": lambda: commands.ack(asked.run, places),
-        "kernel": lambda: commands.kernel(asked.since_wall),
+        "kernel": lambda: commands.kernel(asked.since_mono, asked.boot_id),
     }
     return answers[asked.command]()
 
@@ -67,7 +69,7 @@ def main(argv: list[str] | None = None, places: Places | None = None) -> int:
             return run_guard(asked.run, places)
         answer = _answer(asked, places)
     except AgentError as error:
-        _print({"error": error.message, "hint": error.hint})
+        _print({"error": error.message, "hint": error.hint, "again": isinstance(error, TooSlow)})
         return 1
     except Exception as error:  # noqa: BLE001 - the process's boundary: told to the controller, with the traceback beside it
         traceback.print_exc()

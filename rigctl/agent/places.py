@@ -40,6 +40,11 @@ class Places:
         """The training script, taken out of the agent for the rig's torch Python."""
         return self.run_root / f"{checked(run_id)}.train.py"
 
+    @property
+    def start_lock(self) -> Path:
+        """Held while a run is being started; names that run."""
+        return self.run_root / "start.lock"
+
     def runtime_files(self, run_id: str) -> tuple[Path, ...]:
         """Everything of a run that is not a reading."""
         return (self.heartbeat(run_id), self.stop_reason(run_id), self.train_script(run_id))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Protocol
 
-from .errors import ToolMissing
+from .errors import AgentError, ToolMissing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -20,6 +20,7 @@ BEFORE, AFTER = "before", "after"
 """The steps of samples that are taken when nothing runs yet, and when nothing runs any more."""
 UNKILLABLE_S = 5.0
 """A load that is there so long after SIGKILL is stuck in the kernel, seconds."""
+FIND_OUT = "look at disk space and kernel log of the rig"
 
 
 class RunningLoad(Protocol):
@@ -119,13 +120,18 @@ class Steps:
             try:
                 load, argv = self._start(kind, step)
             except ToolMissing as error:
-                self._lacking(step, kind, error, now_s)
+                self._not_started(kind, now_s, needs=error.needs, error=error.message, hint=error.hint)
+                return
+            except (AgentError, OSError) as error:
+                # No tool is missing: a full disk, say. The guard goes on, and so do the readings.
+                hint = error.hint if isinstance(error, AgentError) else FIND_OUT
+                self._not_started(kind, now_s, error=f"the load did not start: {error}", hint=hint)
                 return
             self._loads[kind] = load
             self._say("load_started", step.name, load=kind, pid=load.pid, argv=list(argv))
 
-    def _lacking(self, step: Step, kind: str, error: ToolMissing, now_s: float) -> None:
-        """A step lacks its tool: what of it runs already is ended, the other steps go on."""
-        self._say("error", step.name, load=kind, needs=error.needs, error=error.message, hint=error.hint)
+    def _not_started(self, kind: str, now_s: float, **why: str) -> None:
+        """A step lacks a load: what of it runs already is ended, half a load shows nothing; the other steps go on."""
+        self._say("error", self.step, load=kind, **why)
         for load in self._loads.values():
             load.end(now_s)

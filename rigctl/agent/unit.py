@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .errors import AgentError
+from .errors import AgentError, TooSlow
 from .places import unit_name
 
 if TYPE_CHECKING:
@@ -18,20 +18,25 @@ WATCHDOG_S = 15
 STOP_S = 30
 """SIGTERM to SIGKILL, seconds; the load itself ends within a second, the rest is for the readings."""
 START_S = 30
-TIMEOUT_S = 60
+QUESTION_S = 12
+ORDER_S = 40
+"""systemd answers a question, and carries an order out, within this time, seconds. START_S and STOP_S are shorter than
+ORDER_S; all that one command of the agent asks of systemd is shorter than what the controller grants that command, so
+that the agent's own words arrive."""
 _RUNNING = ("active", "activating", "reloading", "deactivating")
 
 
-def _systemd(*command: str) -> subprocess.CompletedProcess[str]:
+def _systemd(*command: str, limit_s: float = QUESTION_S) -> subprocess.CompletedProcess[str]:
     try:
-        return subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+        return subprocess.run(command, capture_output=True, text=True, timeout=limit_s, check=False)
     except FileNotFoundError as error:
         raise AgentError(
             f"{command[0]} is not on this rig", "rigctl needs systemd: the guard is a unit of it"
         ) from error
     except subprocess.TimeoutExpired as error:
-        raise AgentError(
-            f"{command[0]} does not answer", "look at the rig: `systemctl status`, `systemctl list-jobs`"
+        raise TooSlow(
+            f"{command[0]} did not answer within {limit_s:g} s",
+            "look at the rig: `systemctl status`, `systemctl list-jobs`",
         ) from error
 
 
@@ -59,7 +64,7 @@ def start(run_id: str, argv: Sequence[str], runtime_max_s: float, log: Path) -> 
     """Start the guard's unit and wait until the guard says that it watches; AgentError with systemd's words."""
     wanted = [word for entry in properties_for(runtime_max_s, log) for word in ("-p", entry)]
     named = ("--unit", unit_name(run_id), "--description", f"rigctl run {run_id}", "--service-type=notify")
-    done = _systemd("systemd-run", "--quiet", *named, *wanted, *argv)
+    done = _systemd("systemd-run", "--quiet", *named, *wanted, *argv, limit_s=ORDER_S)
     if done.returncode != 0:
         tail = " · ".join(_last_lines(log, 3)) or done.stderr.strip()
         raise AgentError(f"the guard did not start: {tail}", f"on the rig: journalctl -u {unit_name(run_id)}")
@@ -98,7 +103,7 @@ def running_runs() -> list[str]:
 
 def stop(run_id: str) -> None:
     """Stop the unit and wait until it has ended; nothing happens when it is not there."""
-    _systemd("systemctl", "stop", unit_name(run_id))
+    _systemd("systemctl", "stop", unit_name(run_id), limit_s=ORDER_S)
 
 
 def forget(run_id: str) -> None:

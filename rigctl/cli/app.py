@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import signal
 import sys
 import threading
@@ -50,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line `argv` (default: the process's own) and return its exit code."""
     arguments, debug = _take_debug(sys.argv[1:] if argv is None else argv)
     try:
-        with _terminated_like_interrupted():
+        with _terminated_like_interrupted(), _own_faults_shown(debug=debug):
             code = typer.main.get_command(build_app()).main(arguments, prog_name="rigctl", standalone_mode=False)
     except _ParserError as error:
         return _usage_mistake(error)
@@ -108,6 +109,23 @@ def _take_debug(argv: Sequence[str]) -> tuple[list[str], bool]:
     end = argv.index("--") if "--" in argv else len(argv)
     own = [word for word in argv[:end] if word != "--debug"]
     return [*own, *argv[end:]], len(own) < end
+
+
+@contextlib.contextmanager
+def _own_faults_shown(*, debug: bool) -> Iterator[None]:
+    """With `--debug`, show what rigctl's own code logs: the traceback of a fault that is told as one rig's error."""
+    if not debug:
+        yield
+        return
+    log, shown = logging.getLogger("rigctl"), logging.StreamHandler()
+    before = log.level
+    log.addHandler(shown)
+    log.setLevel(logging.DEBUG)
+    try:
+        yield
+    finally:
+        log.removeHandler(shown)
+        log.setLevel(before)
 
 
 def _usage_mistake(error: typer.BadParameter) -> int:

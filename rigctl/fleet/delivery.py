@@ -21,7 +21,7 @@ _NO_PYTHON = 127
 
 
 class AgentSilent(CommandFailed):
-    """The agent did not answer in its time, over a connection that stands."""
+    """The agent did not answer in its time, or says that its rig did not, over a connection that stands."""
 
 
 class RemoteAgent:
@@ -58,7 +58,7 @@ class RemoteAgent:
         """Run one command of the agent and return what it answered.
 
         Raises:
-            AgentSilent: it did not answer in time.
+            AgentSilent: it did not answer in time, or systemd on the rig did not.
             CommandFailed: the agent says an error, with its own remedy, or nothing that can be read.
             RigError: as the connection's `run`.
         """
@@ -70,7 +70,8 @@ class RemoteAgent:
             raise self._unreadable(args, reply)
         if reply.exit_status != 0 or "error" in answer:
             said = answer.get("error") or f"exit status {reply.exit_status}"
-            raise CommandFailed(f"{self._conn.name}: {said}", str(answer.get("hint") or self._by_hand(args)))
+            failed = AgentSilent if answer.get("again") else CommandFailed
+            raise failed(f"{self._conn.name}: {said}", str(answer.get("hint") or self._by_hand(args)))
         return answer
 
     def _is_there(self) -> bool:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import logging
+import traceback
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
 from rigctl.checks import power, software, topology
-from rigctl.errors import CommandFailed, ConnectionLost, RigError
+from rigctl.errors import CommandFailed, RigctlError
 from rigctl.measure.plan import build_plan, has_load, step_seconds
 from rigctl.measure.session import Cancelled, RigSession
 from rigctl.measure.spool import Fetched, Spool
@@ -28,11 +30,16 @@ if TYPE_CHECKING:
     from rigctl.model.spec import ProfileSpec
     from rigctl.store import RunDir
 
+log = logging.getLogger(__name__)
+
+OWN_FAULT = "this is a fault of rigctl itself"
+OWN_FAULT_FIX = "run the command again with --debug and report the traceback; the run's journal holds it too"
 POLL_S = 1.0
 """Time between two polls of one rig, seconds; each is also the controller's word to the guard."""
-START_TIMEOUT_S = 60
-STOP_TIMEOUT_S = 60
-"""The guard takes up to half a minute to end its load and to bring its readings to the disk, seconds."""
+START_TIMEOUT_S = 120
+STOP_TIMEOUT_S = 120
+"""More than all that the agent itself waits for, seconds: for a start that is under way, for systemd's answers, and for
+the guard, which takes up to half a minute to end its load and to bring its readings to the disk."""
 QUICK_CHECKS = (
     software.driver_version,
     topology.gpu_count,
@@ -82,34 +89,47 @@ class RigMeasurement:
     _burn: BurnTail = field(default_factory=BurnTail)
     _step: str = "connect"
     _since: float | None = None
+    """When the plan began, on the rig's CLOCK_MONOTONIC in boot `_boot_id`, seconds."""
+    _boot_id: str = ""
     _started: bool = False
     """Whether a plan may be under way on the rig."""
     _kernel_seen: list[KernelMessage] = field(default_factory=list)
 
     def run(self) -> RigMeasurement:
-        """Measure the rig. A rig that cannot be reached or measured is told by its outcome; the others go on."""
+        """Measure the rig. A rig that cannot be reached or measured is told by its outcome; the others go on.
+
+        So is a fault of our own that shows on this rig. Raises only what keeps the outcome from being written.
+        """
         name = self.rig.name
-        session = self.connect(self.rig, self.cancel, lambda text: self._say(session, text))
+        session: RigSession | None = None
         try:
+            session = self.connect(self.rig, self.cancel, lambda text: self._say(session, text))
             self._at("connect")
             self._go_on()
             session.open()
             self.session = session
             self._measure(session)
-        except RigError as error:
-            self._ended(unreached=error.message, unreached_fix=error.hint)
-            self.run_dir.journal("rig_error", rig=name, step=self._step, error=error.message, hint=error.hint)
-            if self._started:
-                self._leave(session)
+        except RigctlError as error:
+            self._broke_off(session, error.message, error.hint)
+        except Exception as error:  # the thread's boundary: this rig's error, with the traceback
+            log.debug("measuring %s broke", name, exc_info=True)
+            told = f"measuring broke at {self._step}: unexpected {type(error).__name__}: {error}; {OWN_FAULT}"
+            self._broke_off(session, told, OWN_FAULT_FIX, traceback=traceback.format_exc())
         except BaseException:
-            # A fault of ours, a full disk here: no rig burns on for it.
-            if self._started:
-                self._leave(session)
+            # Somebody ends this process: no rig burns on for it.
+            self._leave(session)
             raise
-        self._ended(cuts=tuple(session.cuts))
+        self._ended(cuts=tuple(session.cuts) if session is not None else ())
         self.run_dir.write_rig_outcome(name, self.outcome)
         self.progress.done(name, "measured" if self.outcome.unreached is None else "not measured")
         return self
+
+    def _broke_off(self, session: RigSession | None, error: str, hint: str, **more: str) -> None:
+        """Stop what runs on the rig first: the journal's disk may be what failed."""
+        step = self._step
+        self._ended(unreached=error, unreached_fix=hint)
+        self._leave(session)
+        self.run_dir.journal("rig_error", rig=self.rig.name, step=step, error=error, hint=hint, **more)
 
     def _measure(self, session: RigSession) -> None:
         facts = self._facts(session)
@@ -141,6 +161,7 @@ class RigMeasurement:
             facts = Facts.model_validate(reply)
         except ValidationError as error:
             raise CommandFailed(f"the agent's facts have an unexpected form: {error.errors()[0]}") from error
+        self._boot_id = facts.boot_id
         self._ended(boot_id_after=facts.boot_id)
         return facts
 
@@ -175,11 +196,8 @@ class RigMeasurement:
         plan = build_plan(self.run_dir.run_id, self.rig.spec, self.profile, facts)
         self._at("start")
         self._started = True
-        try:
-            session.call("start", stdin=json.dumps(plan).encode(), timeout_s=START_TIMEOUT_S)
-        except ConnectionLost as error:
-            # Whether the plan has begun is unknown; the first poll tells, so the cut is met there.
-            self.run_dir.journal("cut", rig=self.rig.name, step="start", error=error.message)
+        # After a cut it is unknown whether the plan has begun: asked again, the agent starts no run twice.
+        session.ask("start", during="start", stdin=json.dumps(plan).encode(), timeout_s=START_TIMEOUT_S)
         spool = Spool(self.run_dir, self.rig.name)
         while not self._poll(session, spool, facts):
             if self.cancel.wait(POLL_S):
@@ -206,7 +224,7 @@ class RigMeasurement:
         return fetched.complete and not fetched.active
 
     def _event(self, event: RigEvent) -> None:
-        self._since = event.t_wall_s if self._since is None else self._since
+        self._since = event.t_mono_s if self._since is None else self._since
         if event.event == "step_started" and event.step:
             self._burn = BurnTail()
             self._at(event.step)
@@ -224,8 +242,9 @@ class RigMeasurement:
     def _kernel(self, session: RigSession) -> None:
         """Read the kernel log from just before the plan began; without a plan, of this whole boot."""
         self._at("kernel log")
-        since = 0.0 if self._since is None else self._since - KERNEL_MARGIN_S
-        reply = session.ask("kernel", "--since-wall", f"{since:.3f}", during="kernel log", timeout_s=60)
+        since = 0.0 if self._since is None else max(self._since - KERNEL_MARGIN_S, 0.0)
+        asked = ("--since-mono", f"{since:.3f}", "--boot-id", self._boot_id)
+        reply = session.ask("kernel", *asked, during="kernel log", timeout_s=60)
         try:
             told = [KernelMessage.model_validate(message) for message in reply["kernel"]]
             read = bool(reply["kernel_read"])
@@ -237,15 +256,18 @@ class RigMeasurement:
         self.run_dir.write_text_atomic(f"{self.rig.name}/kernel.jsonl", lines)
         self._ended(kernel_read=read)
 
-    def _leave(self, session: RigSession) -> None:
+    def _leave(self, session: RigSession | None) -> None:
         """Stop what runs on the rig, where it can still be told; else its own guard does, and the outcome says so."""
+        if session is None or not self._started:
+            return
         try:
             reply = session.call(
                 "stop", "--run", self.run_dir.run_id, "--reason", "asked by the controller", timeout_s=STOP_TIMEOUT_S
             )
-        except RigError as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, the rig's own guard stops the burn, and people are told
             seconds = self.profile.controller_lost_s
-            self._ended(left=f"unknown ({error.message}); its guard stops a burn after {seconds:.0f} s of silence")
+            told = error.message if isinstance(error, RigctlError) else repr(error)
+            self._ended(left=f"unknown ({told}); its guard stops a burn after {seconds:.0f} s of silence")
         else:
             self._ended(left=_left_after_stop(reply))
 
@@ -259,10 +281,12 @@ class RigMeasurement:
         self.progress.step(self.rig.name, step, step_seconds(self.rig.spec, self.profile).get(step))
         self.run_dir.journal("step_started", rig=self.rig.name, step=step)
 
-    def _say(self, session: RigSession, text: str) -> None:
+    def _say(self, session: RigSession | None, text: str) -> None:
         self.progress.note(self.rig.name, text)
         if text:
-            self.run_dir.journal("cut", rig=self.rig.name, step=self._step, error=text, cuts=len(session.cuts))
+            self.run_dir.journal(
+                "cut", rig=self.rig.name, step=self._step, error=text, cuts=len(session.cuts) if session else 0
+            )
 
 
 def _left_after_stop(reply: dict[str, Any]) -> str:

@@ -54,7 +54,7 @@ class RigSession:
         reply: dict[str, Any] = self.agent.call(*args, timeout_s=timeout_s, stdin=stdin)
         return reply
 
-    def ask(self, *args: str, during: str, timeout_s: float = CALL_TIMEOUT_S) -> dict[str, Any]:
+    def ask(self, *args: str, during: str, stdin: bytes = b"", timeout_s: float = CALL_TIMEOUT_S) -> dict[str, Any]:
         """Ask the agent something that may be asked twice; reconnect for up to 300 s when the connection breaks.
 
         A rig under full load may once be too slow to answer: that is met in the same way.
@@ -63,11 +63,11 @@ class RigSession:
         the person at the controller asked to stop, RigError when the agent refused.
         """
         try:
-            return self.call(*args, timeout_s=timeout_s)
+            return self.call(*args, stdin=stdin, timeout_s=timeout_s)
         except (ConnectionLost, RigUnreachable, AgentSilent) as error:
-            return self._ask_again(*args, during=during, timeout_s=timeout_s, first=error)
+            return self._ask_again(*args, during=during, stdin=stdin, timeout_s=timeout_s, first=error)
 
-    def _ask_again(self, *args: str, during: str, timeout_s: float, first: RigError) -> dict[str, Any]:
+    def _ask_again(self, *args: str, during: str, stdin: bytes, timeout_s: float, first: RigError) -> dict[str, Any]:
         lost_at = time.monotonic()
         self._say(f"connection lost ({first.message}); reconnecting")
 
@@ -77,7 +77,7 @@ class RigSession:
             try:
                 self.connection.close()
                 self.connection.connect()
-                return self.call(*args, timeout_s=timeout_s)
+                return self.call(*args, stdin=stdin, timeout_s=timeout_s)
             except (HostKeyUnknown, HostKeyChanged):
                 raise
             except (ConnectionLost, RigUnreachable, AgentSilent) as error:

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import base64
+import io
 import json
 import subprocess
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rigctl.agent import commands, main, nvml, unit
-from rigctl.agent.errors import AgentError, NvmlUnavailable
-from rigctl.agent.kernel import KernelFollower, parse_entry, read_kernel
+from rigctl.agent import commands, lock, main, nvml, unit
+from rigctl.agent.clock import boot_id
+from rigctl.agent.errors import AgentError, NvmlUnavailable, TooSlow
+from rigctl.agent.kernel import Entry, KernelFollower, parse_entry, read_kernel
 from rigctl.agent.places import Places
+from rigctl.measure.rig import START_TIMEOUT_S, STOP_TIMEOUT_S
+from rigctl.measure.session import CALL_TIMEOUT_S
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,10 +46,13 @@ class Systemd:
         self.units = ""
         self.show = "ActiveState=inactive\nResult=success\nStatusText=\nExecMainStatus=0\n"
         self.start_status = 0
+        self.start_s = 0.0
 
-    def __call__(self, *command: str) -> subprocess.CompletedProcess[str]:
+    def __call__(self, *command: str, limit_s: float = 0.0) -> subprocess.CompletedProcess[str]:
         self.asked.append(command)
         if command[0] == "systemd-run":
+            time.sleep(self.start_s)
+            self.units = f"{command[command.index('--unit') + 1]} loaded active running rigctl run\n"
             return subprocess.CompletedProcess(command, self.start_status, "", "Job failed.\n")
         said = {"list-units": self.units, "show": self.show}.get(command[1], "")
         return subprocess.CompletedProcess(command, 0, said, "")
@@ -120,8 +129,100 @@ def test_start_refuses_when_the_cards_are_in_use(
 
 def test_start_refuses_a_run_id_that_is_there_already(systemd: Systemd, places: Places) -> None:
     start(places)
+    systemd.units = ""
     with pytest.raises(AgentError, match="on this rig already"):
+        start(places, max_gpu_temp_c=90)
+
+
+def test_two_starts_in_the_same_instant_do_not_both_pass(systemd: Systemd, places: Places) -> None:
+    systemd.start_s = 0.3
+    begin = threading.Barrier(2)
+
+    def attempt(run_id: str) -> str:
+        begin.wait(5)
+        try:
+            return f"started {start(places, run_id=run_id)['run_id']}"
+        except AgentError as error:
+            return error.message
+
+    with ThreadPoolExecutor(2) as pool:
+        told = sorted(pool.map(attempt, ("a", "b")))
+    winner = told[1][-1]
+    assert told == [f"run {winner} is under way on this rig", f"started {winner}"]
+    assert systemd.words("systemd-run")
+
+
+def test_a_start_that_hangs_is_named_to_the_next_one(
+    systemd: Systemd, places: Places, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lock, "LOCK_S", 0.1)
+    with lock.rig_held("slow", places), pytest.raises(AgentError, match="run slow is being started on this rig"):
         start(places)
+    assert start(places)["run_id"] == "r1"
+
+
+def test_a_stop_waits_for_a_start_whose_answer_was_cut(systemd: Systemd, places: Places) -> None:
+    systemd.start_s = 0.3
+    systemd.show = "ActiveState=active\nResult=success\n"
+    with ThreadPoolExecutor(1) as pool:
+        begun = pool.submit(start, places)
+        while not places.spool("r1").exists():
+            time.sleep(0.01)
+        commands.stop("r1", "asked", places)
+        assert begun.result(5)["run_id"] == "r1"
+    programs = [command[:2] for command in systemd.asked]
+    assert programs.index(("systemctl", "stop")) > programs.index(("systemd-run", "--quiet"))
+
+
+def test_the_same_start_again_says_that_this_run_was_started(systemd: Systemd, places: Places) -> None:
+    assert start(places)["already_started"] is False
+    places.heartbeat("r1").write_text("0")
+    systemd.show = "ActiveState=active\nResult=success\n"
+    assert start(places)["already_started"] is True
+    assert float(places.heartbeat("r1").read_text()) > 0
+    # Also when it has ended meanwhile: its readings wait for the controller.
+    systemd.show = "ActiveState=inactive\nResult=success\n"
+    (places.spool("r1") / "guard.log").touch()
+    assert start(places)["already_started"] is True
+    assert systemd.words("systemd-run")
+
+
+def test_what_a_start_left_behind_that_was_broken_off_is_no_started_run(systemd: Systemd, places: Places) -> None:
+    places.spool("r1").mkdir(parents=True)
+    assert start(places)["already_started"] is False
+    assert systemd.words("systemd-run")
+
+
+def test_a_systemd_that_answers_too_late_may_be_asked_again_and_keeps_the_spool(
+    systemd: Systemd, places: Places, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def late(*_args: object) -> None:
+        raise TooSlow("systemd-run did not answer within 40 s")
+
+    monkeypatch.setattr(unit, "start", late)
+    monkeypatch.setattr(sys, "stdin", type("In", (), {"buffer": io.BytesIO(json.dumps(PLAN).encode())}))
+    assert main.main(["start"], places) == 1
+    assert json.loads(capsys.readouterr().out)["again"] is True
+    # The guard may start yet, and needs its plan.
+    assert places.plan("r1").exists()
+
+
+def test_a_silent_systemd_is_told_in_the_agents_own_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "systemctl"
+    program.write_text("#!/bin/sh\nexec sleep 20\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    with pytest.raises(TooSlow, match=r"systemctl did not answer within 0\.2 s"):
+        unit._systemd("systemctl", "show", limit_s=0.2)
+
+
+def test_all_that_a_command_asks_of_systemd_takes_less_than_its_controller_grants() -> None:
+    question, order = unit.QUESTION_S, unit.ORDER_S
+    assert max(unit.START_S, unit.STOP_S) < order
+    assert question < CALL_TIMEOUT_S  # poll: the unit's state
+    assert 2 * question < CALL_TIMEOUT_S  # ack: state, forget
+    assert lock.LOCK_S + 3 * question + order < START_TIMEOUT_S  # own state, running runs, forget; start
+    assert lock.LOCK_S + 2 * question + order < STOP_TIMEOUT_S  # state before and after; stop
 
 
 def test_a_guard_that_does_not_start_leaves_no_spool(systemd: Systemd, places: Places) -> None:
@@ -195,48 +296,60 @@ def test_a_fault_of_the_agent_itself_is_told_and_not_swallowed(
         raise RuntimeError("unforeseen")
 
     monkeypatch.setattr(commands, "kernel", broken)
-    assert main.main(["kernel", "--since-wall", "0"]) == 1
+    assert main.main(["kernel", "--since-mono", "0", "--boot-id", "b"]) == 1
     told = capsys.readouterr()
     assert "unforeseen" in json.loads(told.out)["error"]
     assert "Traceback" in told.err
 
 
-JOURNAL = """#!/bin/sh
-echo '{"__REALTIME_TIMESTAMP":"1700000000000000","MESSAGE":"NVRM: Xid (PCI:0000:02:00): 79, pid=1, name=x"}'
-echo '{"__REALTIME_TIMESTAMP":"1700000001500000","MESSAGE":[104,105,255]}'
-echo '{"__REALTIME_TIMESTAMP":"1700000002000000","MESSAGE":null}'
-"""
+ENTRIES = (
+    (
+        '{"__CURSOR":"c1","__MONOTONIC_TIMESTAMP":"10000000","__REALTIME_TIMESTAMP":"1700000000000000",'
+        '"MESSAGE":"NVRM: Xid (PCI:0000:02:00): 79, pid=1, name=x"}'
+    ),
+    (
+        '{"__CURSOR":"c2","__MONOTONIC_TIMESTAMP":"11500000","__REALTIME_TIMESTAMP":"1700000001500000",'
+        '"MESSAGE":[104,105,255]}'
+    ),
+    # The wall clock was stepped back by an hour meanwhile.
+    '{"__CURSOR":"c3","__MONOTONIC_TIMESTAMP":"12000000","__REALTIME_TIMESTAMP":"1699996402000000","MESSAGE":null}',
+)
+JOURNAL = (
+    'case "$*" in *--since*) exit 1;; *"--after-cursor c3"*) exit 0;; esac\n'
+    + "\n".join(f"echo '{entry}'" for entry in ENTRIES)
+    + "\n"
+)
 
 
 @pytest.fixture
 def journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     program = tmp_path / "bin" / "journalctl"
     program.parent.mkdir()
-    program.write_text(JOURNAL)
+    program.write_text("#!/bin/sh\n" + JOURNAL)
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
     return program
 
 
 def test_kernel_messages_with_bytes_and_nothing_in_them(journal: Path) -> None:
-    messages, reason = read_kernel(1700000001.0)
+    messages, reason = read_kernel(11.0)
     assert reason is None
-    assert [message["t_wall_s"] for message in messages] == [1700000001.5, 1700000002.0]
+    assert [message["t_wall_s"] for message in messages] == [1700000001.5, 1699996402.0]
     assert messages[0]["message"] == "hi\ufffd"
     assert messages[1]["message"] == ""
 
 
 def test_an_unreadable_kernel_log_is_never_an_empty_one(journal: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     journal.write_text("#!/bin/sh\necho 'No journal files were opened due to insufficient permissions.' >&2\nexit 1\n")
-    told = commands.kernel(0.0)
+    told = commands.kernel(0.0, "b")
     assert (told["kernel"], told["kernel_read"]) == ([], False)
     assert "permissions" in told["kernel_error"]
     journal.write_text("#!/bin/sh\nexit 0\n")
-    assert commands.kernel(0.0)["kernel_error"] == "the journal holds no kernel message of this boot"
+    assert commands.kernel(0.0, "b")["kernel_error"] == "the journal holds no kernel message of this boot"
     journal.write_text("#!/bin/sh\necho garbage\n")
-    assert commands.kernel(0.0)["kernel_read"] is False
+    assert commands.kernel(0.0, "b")["kernel_read"] is False
     monkeypatch.setenv("PATH", "/nowhere")
-    assert "journalctl" in commands.kernel(0.0)["kernel_error"]
+    assert "journalctl" in commands.kernel(0.0, "b")["kernel_error"]
 
 
 def test_the_follower_passes_each_message_on_once(journal: Path) -> None:
@@ -251,5 +364,20 @@ def test_the_follower_passes_each_message_on_once(journal: Path) -> None:
 
 
 def test_an_entry_is_read_exactly() -> None:
-    line = b'{"__REALTIME_TIMESTAMP":"1700000000123456","MESSAGE":"x"}'
-    assert parse_entry(line) == {"t_wall_s": 1700000000.123456, "message": "x"}
+    line = b'{"__CURSOR":"c","__MONOTONIC_TIMESTAMP":"7000001","__REALTIME_TIMESTAMP":"1700000000123456","MESSAGE":"x"}'
+    assert parse_entry(line) == Entry(7.000001, "c", {"t_wall_s": 1700000000.123456, "message": "x"})
+
+
+def test_a_clock_that_is_stepped_back_hides_no_message(journal: Path) -> None:
+    got: list[dict[str, Any]] = []
+    follower = KernelFollower(11.0, got.append)
+    journal.write_text("#!/bin/sh\n" + JOURNAL.replace(f"echo '{ENTRIES[2]}'\n", ""))
+    follower.read_new()
+    journal.write_text("#!/bin/sh\n" + f"""case "$*" in *"--after-cursor c2"*) echo '{ENTRIES[2]}';; esac\n""")
+    follower.read_new()
+    assert [message["t_wall_s"] for message in got] == [1700000001.5, 1699996402.0]
+
+
+def test_a_moment_of_another_boot_hides_nothing_of_this_one(journal: Path) -> None:
+    assert len(commands.kernel(11.0, boot_id())["kernel"]) == 2
+    assert len(commands.kernel(11.0, "another")["kernel"]) == 3

@@ -124,7 +124,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
         return Command(kind, ("sh", "-c", f"echo $$; trap '' TERM; sleep {seconds}"), tmp_path / f"{step.name}.log")
 
     monkeypatch.setattr(guard_module, "command_for", command)
-    monkeypatch.setattr("rigctl.agent.kernel.read_kernel", lambda _since: ([], None))
+    monkeypatch.setattr("rigctl.agent.kernel.read_entries", lambda _after: ([], None))
     kept = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     yield made
     made.cards.release.set()
@@ -159,6 +159,33 @@ def test_a_plan_runs_to_its_end(bench: Bench) -> None:
     assert [sample["step"] for sample in samples][-1] == "after"
     assert {sample["step"] for sample in samples} <= {"before", "idle", "cpu_burn", "after"}
     assert len(samples) >= 0.8 * 20 * 0.7
+
+
+def test_a_load_that_cannot_start_is_its_error_and_the_guard_goes_on(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = guard_module.command_for
+
+    def command(kind: str, step: Step, plan: Plan, places: Places) -> Command:
+        if kind == "gpu":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "gpu_burn.log")
+        return made(kind, step, plan, places)
+
+    monkeypatch.setattr(guard_module, "command_for", command)
+    steps = [
+        {"name": "gpu_burn", "seconds": 60, "loads": ["gpu"]},
+        {"name": "cpu_burn", "seconds": 0.5, "loads": ["cpu"]},
+    ]
+    status, _ = bench.run(bench.plan(steps))
+    assert status == 0
+    events = [(event["event"], event["step"]) for event in bench.events()]
+    assert events[:3] == [("step_started", "gpu_burn"), ("error", "gpu_burn"), ("step_finished", "gpu_burn")]
+    assert events[-2:] == [("step_finished", "cpu_burn"), ("plan_finished", "after")]
+    error = bench.events()[1]["detail"]
+    assert error["load"] == "gpu"
+    assert "No space left" in error["error"]
+    assert "needs" not in error
+    assert {sample["step"] for sample in bench.samples()} >= {"cpu_burn", "after"}
 
 
 def test_heat_stops_the_burn_within_a_second(bench: Bench) -> None:

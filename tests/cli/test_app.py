@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import resource
 import signal
 import subprocess
@@ -81,6 +82,26 @@ def test_a_fault_of_ours_is_said_and_debug_shows_it(raising, capsys) -> None:
     for words in (["--debug", "boom"], ["boom", "--debug"]):
         assert main(words) == 3
         assert "Traceback" in capsys.readouterr().err
+
+
+def test_debug_shows_the_traceback_of_a_fault_that_was_told_as_one_rigs_error(monkeypatch, capsys) -> None:
+    def build() -> typer.Typer:
+        app = typer.Typer()
+
+        @app.command()
+        def boom() -> None:
+            try:
+                raise ValueError("unforeseen")
+            except ValueError:
+                logging.getLogger("rigctl.measure.rig").debug("measuring rig1 broke", exc_info=True)
+
+        return app
+
+    monkeypatch.setattr(cli, "build_app", build)
+    assert main([]) == 0
+    assert "Traceback" not in capsys.readouterr().err
+    assert main(["--debug"]) == 0
+    assert "ValueError: unforeseen" in capsys.readouterr().err
 
 
 def test_debug_shows_the_traceback_of_a_known_error(raising, capsys) -> None:

@@ -12,7 +12,7 @@ import pytest
 from rigctl.errors import CommandFailed
 from rigctl.fleet import delivery
 from rigctl.fleet.bundle import Bundle
-from rigctl.fleet.delivery import RemoteAgent
+from rigctl.fleet.delivery import AgentSilent, RemoteAgent
 from rigctl.fleet.ssh import RigConnection
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ if word == "echo":
     print(json.dumps({"args": sys.argv[2:], "stdin": sys.stdin.buffer.read().hex()}))
 elif word == "refuse":
     print(json.dumps({"error": "another run is active", "hint": "wait for it"})); sys.exit(1)
+elif word == "late":
+    print(json.dumps({"error": "systemctl did not answer within 12 s", "hint": "look", "again": True})); sys.exit(1)
 elif word == "crash":
     print("\\n".join(f"line {n}" for n in range(20)), file=sys.stderr); raise SystemExit(3)
 elif word == "list":
@@ -102,3 +104,10 @@ def test_folder_that_cannot_be_made(agent: RemoteAgent, tmp_path: Path, monkeypa
     monkeypatch.setattr(delivery, "CACHE_DIR", str(tmp_path / "file" / "cache"))
     with pytest.raises(CommandFailed, match="cannot create"):
         agent.deliver()
+
+
+def test_a_rig_too_slow_for_its_agent_may_be_asked_again_and_the_agents_words_arrive(agent: RemoteAgent) -> None:
+    agent.deliver()
+    with pytest.raises(AgentSilent, match="systemctl did not answer within 12 s") as slow:
+        agent.call("late", timeout_s=10)
+    assert slow.value.hint == "look"

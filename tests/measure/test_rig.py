@@ -3,14 +3,19 @@
 import base64
 import json
 import threading
+from functools import partial
 
 import pytest
 
+from rigctl.accept import AcceptOptions, accept, start_run
+from rigctl.checks.measure import reached
 from rigctl.errors import CommandFailed, ConnectionLost, HostKeyUnknown, RigctlError, RigError
 from rigctl.measure.progress import Progress
 from rigctl.measure.rig import BurnTail, RigMeasurement
+from rigctl.measure.session import RigSession
 from rigctl.model.rig import Login, Rig
 from rigctl.model.run import RunRig
+from rigctl.model.verdict import Verdict
 from rigctl.store import RunDir
 from tests.measure.test_plan import facts, profile, spec
 
@@ -56,7 +61,7 @@ class RecordedAgent:
         self._fault(args[0])
         return getattr(self, f"_{args[0]}")(*args[1:])
 
-    def ask(self, *args, during, timeout_s=30):
+    def ask(self, *args, during, stdin=b"", timeout_s=30):
         return self.call(*args)
 
     def _fault(self, name: str) -> None:
@@ -97,11 +102,11 @@ class RecordedAgent:
 def measure(tmp_path, monkeypatch):
     monkeypatch.setattr("rigctl.measure.rig.POLL_S", 0.0)
 
-    def run(agent: RecordedAgent, cancel: threading.Event | None = None) -> RigMeasurement:
+    def run(agent: RecordedAgent, cancel: threading.Event | None = None, connect=None) -> RigMeasurement:
         run_dir = RunDir.create(tmp_path, "accept", rigs=[RunRig(name="rig1", spec=RIG.spec, profile=profile())])
         progress = Progress(["rig1"])
         cancel = cancel or threading.Event()
-        return RigMeasurement(RIG, profile(), run_dir, progress, cancel, connect=lambda *_: agent).run()
+        return RigMeasurement(RIG, profile(), run_dir, progress, cancel, connect=connect or (lambda *_: agent)).run()
 
     return run
 
@@ -202,12 +207,85 @@ def test_asked_to_stop_before_the_load_nothing_is_put_to_work(measure, when):
 @pytest.mark.parametrize("error", [CommandFailed("the agent broke"), RigctlError("no room left"), ValueError("ours")])
 def test_whatever_goes_wrong_after_the_start_the_burn_is_stopped_on_the_rig(measure, error):
     agent = RecordedAgent(spool_files(), faults={"poll": error})
-    if isinstance(error, RigError):
-        assert measure(agent).outcome.left == "idle; the run was stopped"
-    else:
-        with pytest.raises(type(error)):
-            measure(agent)
+    assert measure(agent).outcome.left == "idle; the run was stopped"
     assert agent.asked[-1] == "stop"
+
+
+def test_a_process_that_is_ended_leaves_no_burn_behind(measure):
+    agent = RecordedAgent(spool_files(), faults={"poll": SystemExit()})
+    with pytest.raises(SystemExit):
+        measure(agent)
+    assert agent.asked[-1] == "stop"
+
+
+@pytest.mark.parametrize("when", ["open", "facts", "poll"])
+def test_a_fault_of_ours_is_its_rigs_error_and_the_journal_keeps_the_traceback(measure, when):
+    agent = RecordedAgent(spool_files(), faults={when: ValueError("unforeseen")})
+    measured = measure(agent)
+    readings = measured.run_dir.readings("rig1")
+    (verdict,) = reached(readings)
+    assert verdict.verdict is Verdict.ERROR
+    assert "unexpected ValueError: unforeseen; this is a fault of rigctl itself" in verdict.reason
+    assert "--debug" in verdict.fix
+    (told,) = [entry for entry in measured.run_dir.journal_entries() if entry.event == "rig_error"]
+    assert "Traceback" in told.detail["traceback"]
+    assert ("stop" in agent.asked) is (when == "poll")
+
+
+def test_a_fault_that_also_keeps_the_burn_from_being_stopped_says_so(measure):
+    agent = RecordedAgent(spool_files(), faults={"poll": ValueError("x"), "stop": KeyError("y")})
+    assert "its guard stops a burn after 60 s" in measure(agent).outcome.left
+
+
+def test_a_session_that_cannot_be_made_is_its_rigs_error(measure):
+    def connect(*_):
+        raise TypeError("no session")
+
+    assert "unexpected TypeError: no session" in measure(RecordedAgent({}), connect=connect).outcome.unreached
+
+
+def test_a_start_whose_answer_is_cut_is_asked_again_before_anything_is_polled(measure):
+    class Cut(RecordedAgent):
+        started = 0
+
+        def connect(self) -> None:
+            pass
+
+        def deliver(self) -> None:
+            pass
+
+        def _start(self):
+            self.started += 1
+            if self.started == 1:
+                raise ConnectionLost("cut before it arrived")
+            return super()._start()
+
+        def _poll(self, *args):
+            if self.started < 2:
+                raise CommandFailed("no readings of this run on this rig")
+            return super()._poll(*args)
+
+    agent = Cut(spool_files())
+
+    def connect(rig, cancel, say):
+        session = RigSession(rig, cancel, say)
+        session.connection = session.agent = agent
+        return session
+
+    measured = measure(agent, connect=connect)
+    assert measured.outcome.unreached is None
+    assert agent.started == 2
+    assert "during start, then resumed" in measured.outcome.cuts[0]
+    assert len(measured.run_dir.readings("rig1").samples) == 8
+
+
+def test_the_kernel_log_is_asked_from_the_plans_start_by_the_monotonic_clock(measure):
+    agent = RecordedAgent(spool_files() | {"events.jsonl": lines(event(30, "step_started", "gpu_burn"))})
+    asked = []
+    kernel = agent._kernel
+    agent._kernel = lambda *args: asked.append(args) or kernel(*args)
+    measure(agent)
+    assert asked == [("--since-mono", "28.000", "--boot-id", "b")]
 
 
 def test_what_no_signal_reaches_is_said_and_not_called_idle(measure):
@@ -291,3 +369,24 @@ def test_a_long_burn_keeps_its_head_and_its_newest_rows():
     assert burn.text.startswith("GPU 0: …")
     assert burn.text.endswith("row 4999\n")
     assert len(burn.text) == 8192 + 4096
+
+
+def test_a_fault_of_ours_on_one_rig_leaves_the_others_judged_and_recorded(tmp_path, monkeypatch):
+    class Away(RecordedAgent):
+        def connect(self) -> None:
+            raise RigError("gone since it was measured")
+
+    monkeypatch.setattr("rigctl.measure.rig.POLL_S", 0.0)
+    agents = {
+        "rig1": RecordedAgent({}, faults={"facts": ValueError("unforeseen")}),
+        "rig2": Away(spool_files()),
+    }
+    sessions = partial(RigMeasurement, connect=lambda rig, *_: agents[rig.name])
+    monkeypatch.setattr("rigctl.accept.RigMeasurement", sessions)
+    rigs = tuple(RIG.model_copy(update={"name": name}) for name in agents)
+    options = AcceptOptions(rigs=rigs, profile="standard", runs=tmp_path)
+    outcome = accept(options, start_run(options), Progress(agents))
+    verdicts = {(rig.name, one.check): one for rig in outcome.record.rigs for one in rig.verdicts}
+    assert "unexpected ValueError: unforeseen" in verdicts["rig1", "measure.reached"].reason
+    assert verdicts["rig2", "measure.reached"].verdict is Verdict.PASS
+    assert outcome.run_dir.read_record() == outcome.record
