@@ -91,7 +91,7 @@ def test_debug_shows_the_traceback_of_a_fault_that_was_told_as_one_rigs_error(mo
         @app.command()
         def boom() -> None:
             try:
-                raise ValueError("unforeseen")
+                int("unforeseen")
             except ValueError:
                 logging.getLogger("rigctl.measure.rig").debug("measuring rig1 broke", exc_info=True)
 
@@ -101,7 +101,7 @@ def test_debug_shows_the_traceback_of_a_fault_that_was_told_as_one_rigs_error(mo
     assert main([]) == 0
     assert "Traceback" not in capsys.readouterr().err
     assert main(["--debug"]) == 0
-    assert "ValueError: unforeseen" in capsys.readouterr().err
+    assert "ValueError: invalid literal" in capsys.readouterr().err
 
 
 def test_debug_shows_the_traceback_of_a_known_error(raising, capsys) -> None:
