@@ -77,6 +77,7 @@ class KernelFollower(threading.Thread):
         self._since = since_mono_s
         self._write = write
         self._cursor: str | None = None
+        self._passed_on: set[str] = set()
         self._ending = threading.Event()
 
     def run(self) -> None:
@@ -95,7 +96,9 @@ class KernelFollower(threading.Thread):
         """Pass on the messages that are new since the last reading."""
         entries, _ = read_entries(self._cursor)
         for entry in entries:
-            if entry.t_mono_s >= self._since:
+            # Where a journal has several files, what stands behind a cursor may hold entries before it (systemd 252).
+            if entry.t_mono_s >= self._since and entry.cursor not in self._passed_on:
+                self._passed_on.add(entry.cursor)
                 self._write(entry.message)
         if entries:
             self._cursor = entries[-1].cursor

@@ -368,6 +368,15 @@ def test_the_follower_passes_each_message_on_once(journal: Path) -> None:
     assert len(got) == 3
 
 
+def test_what_the_journal_repeats_behind_a_cursor_is_passed_on_once(journal: Path) -> None:
+    got: list[dict[str, Any]] = []
+    follower = KernelFollower(11.0, got.append)
+    follower.read_new()
+    journal.write_text("#!/bin/sh\n" + JOURNAL.replace('*"--after-cursor c3"*) exit 0;;', ""))
+    follower.read_new()
+    assert [message["t_wall_s"] for message in got] == [1700000001.5, 1699996402.0]
+
+
 def test_an_entry_is_read_exactly() -> None:
     line = b'{"__CURSOR":"c","__MONOTONIC_TIMESTAMP":"7000001","__REALTIME_TIMESTAMP":"1700000000123456","MESSAGE":"x"}'
     assert parse_entry(line) == Entry(7.000001, "c", {"t_wall_s": 1700000000.123456, "message": "x"})
