@@ -43,3 +43,10 @@ class Rig(BaseModel):
     def rig_class(self) -> str:
         """The inventory group `class_*` that the rig belongs to, without the prefix."""
         return self.spec.rig_class
+
+    def with_become_password(self, password: SecretStr) -> Rig:
+        """The same rig with a password for sudo, unless the inventory has one: as Ansible's `--ask-become-pass`."""
+        if self.login.become_password is not None:
+            return self
+        login = self.login.model_copy(update={"become_password": password})
+        return self.model_copy(update={"login": login})

@@ -15,6 +15,7 @@ from rigctl import assets
 from rigctl.errors import ChangeIncomplete, UsageError
 from rigctl.inventory import load_fleet
 from rigctl.model.run import RunRig
+from rigctl.provision.become import become_settings
 from rigctl.provision.outcome import ProvisionOutcome
 from rigctl.provision.progress import ProvisionProgress
 from rigctl.provision.settings import ansible_environment
@@ -23,6 +24,8 @@ from rigctl.store import RunDir
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from pydantic import SecretStr
 
     from rigctl.model.rig import Rig
 
@@ -43,6 +46,8 @@ class ProvisionOptions:
     """Say what would change, change nothing."""
     tags: tuple[str, ...] = ()
     """Only these roles."""
+    become_password: SecretStr | None = None
+    """Sudo's password for rigs whose inventory has none; None: none is given."""
 
     @property
     def inventory_path(self) -> Path:
@@ -157,13 +162,16 @@ class _Ansible:
 
     def run(self, handler: Callable[[dict[str, Any]], bool]) -> str:
         """Run to the end and return ansible-runner's word for it; after Ctrl-C Ansible is ended first."""
-        with tempfile.TemporaryDirectory(prefix="rigctl-provision-") as folder:
+        with (
+            tempfile.TemporaryDirectory(prefix="rigctl-provision-") as folder,
+            become_settings(self._options.become_password) as become,
+        ):
             thread, runner = ansible_runner.run_async(
                 private_data_dir=folder,
                 playbook=str(self._playbook),
                 inventory=str(self._options.inventory_path),
                 limit=self._limit,
-                envvars=self._environment,
+                envvars=self._environment | become,
                 cmdline=self._command_line(),
                 event_handler=handler,
                 cancel_callback=self._cancelled.is_set,
