@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import io
 import os
+import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -17,27 +20,55 @@ from rigctl.provision.run import ProvisionOptions, _asked
 from tests.fleet.rigs import rig
 
 SECRET = SecretStr("s3cret word")
+SUDO = """\
+#!/bin/sh
+# Asks as sudo does, and runs the command for the right password.
+while [ $# -gt 0 ]; do case $1 in -p) prompt=$2; shift 2;; -u) shift 2;; -*) shift;; *) break;; esac; done
+printf %s "$prompt" >&2
+read -r given
+[ "$given" = "s3cret word" ] || { echo "Sorry, try again." >&2; exit 1; }
+exec "$@"
+"""
 
 
-def test_it_is_in_memory_alone_and_gone_afterwards():
+def test_it_goes_to_one_reader_and_stays_nowhere():
     with become_settings(SECRET) as variables:
         assert SECRET.get_secret_value() not in "".join(variables.values())
         place = Path(variables["ANSIBLE_BECOME_PASSWORD_FILE"])
-        assert place.read_text() == "s3cret word"
+        assert stat.S_ISFIFO(place.stat().st_mode)
         assert place.stat().st_mode & 0o777 == 0o600
-        assert str(place.readlink()).startswith("/memfd:")
+        assert place.parent.stat().st_mode & 0o777 == 0o700
+        assert place.read_text() == "s3cret word"
+        assert list(place.parent.iterdir()) == [place]
+    assert not place.parent.exists()
+
+
+def test_nobody_has_to_read_it():
+    with become_settings(SECRET) as variables:
+        place = Path(variables["ANSIBLE_BECOME_PASSWORD_FILE"])
     assert not place.exists()
+
+
+def test_ansible_reads_it(tmp_path):
+    program = tmp_path / "sudo"
+    program.write_text(SUDO)
+    program.chmod(0o755)
+    words = ["localhost", "-c", "local", "-b", "-m", "ansible.builtin.command", "-a", "echo done"]
+    with become_settings(SECRET) as variables:
+        asked = subprocess.run(
+            [Path(sys.executable).parent / "ansible", *words, "-e", f"ansible_become_exe={program}"],
+            env=os.environ | variables,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert "done" in asked.stdout, asked.stdout + asked.stderr
+    assert "s3cret" not in asked.stdout + asked.stderr
 
 
 def test_without_one_nothing_is_set():
     with become_settings(None) as variables:
         assert variables == {}
-
-
-def test_a_controller_without_files_in_memory(monkeypatch):
-    monkeypatch.delattr(os, "memfd_create")
-    with pytest.raises(UsageError, match="needs Linux"), become_settings(SECRET):
-        pass
 
 
 def test_the_run_directory_never_holds_it(tmp_path):
