@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import ansible_runner
 
-from rigctl import assets
+from rigctl import assets, compat
 from rigctl.errors import ChangeIncomplete, UsageError
 from rigctl.inventory import load_fleet
 from rigctl.model.run import RunRig
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 DEFAULT_INVENTORY = Path("inventory")
 LOG = "ansible.log"
+_CHOOSERS = {"nvidia_driver", "cuda", "pytorch"}
+"""The roles whose wishes must go together."""
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
@@ -79,12 +81,14 @@ def attempt(
     """Provision a fleet and return what became of it; `watch` is given the progress before Ansible starts.
 
     Raises:
-        UsageError: no such inventory, rig or tag.
+        UsageError: no such inventory, rig or tag, or wishes that do not go together.
         ChangeIncomplete: Ansible itself did not run.
     """
     playbook = assets.playbooks_dir() / "site.yml"
     _refuse_unknown_tags(options.tags, known_tags(playbook))
     fleet = load_fleet(options.inventory, options.rigs)
+    if not options.tags or set(options.tags) & _CHOOSERS:
+        compat.refuse_wishes(fleet)
     environment = ansible_environment(options.inventory_path)
     total = count_tasks(playbook, assets.roles_dir(), options.tags)
     progress = ProvisionProgress([rig.name for rig in fleet], total)

@@ -8,15 +8,17 @@ import yaml
 ROOT = Path(__file__).parents[2]
 ROLES = ROOT / "roles"
 PAGE = ROOT / "docs" / "roles.md"
-ORDER = ("base", "nvidia_driver", "cuda", "pytorch", "gpu_burn", "cpu_burn")
+ORDER = ("compat", "base", "nvidia_driver", "cuda", "pytorch", "gpu_burn", "cpu_burn")
 """As `playbooks/site.yml` calls them."""
+BY_OTHERS = ("reboot",)
+"""Roles that other roles call."""
 
 INTRODUCTION = """\
 # Roles
 
 This page is written by `python tests/roles/roles_page.py` from the roles themselves.
 
-`playbooks/site.yml` calls six roles in this order; `rigctl provision` drives it, and so does plain Ansible:
+`playbooks/site.yml` calls these roles in this order; `rigctl provision` drives it, and so does plain Ansible:
 
 ```
 rigctl provision rig1 -i inventory
@@ -46,13 +48,23 @@ A rig that already has the branch keeps its version until `nvidia_driver_version
 installing, the loaded driver, the library and the asked version are compared; the rig is restarted where the loaded one
 is not the installed one. `nvidia_driver_reboot: ask` stops that rig with a message instead, `never` goes on.
 
+## Nobody is locked out
+
+Where a restart is needed, the role `reboot` looks first, and refuses with the reason and the remedy where the rig would
+wait for somebody at the console: an encrypted volume that nothing opens, a line of `/etc/fstab` whose source is gone, a
+network configured for an interface that a new card has renamed, a full `/boot`, packages that dpkg has not finished
+with. `nvidia_driver` asks before it installs anything and again before the restart. A new kernel is started once on
+trial and becomes the default only when the check behind it has passed; a power cycle in between brings the old one
+back. A local connection, and the controller under any name, are never restarted.
+
 ## How PyTorch is chosen
 
-From three tables in `roles/pytorch/files/`, each row with its source: builds and the least driver they need, Python
-versions, and the highest CUDA of each driver branch. Builds for the branch's own CUDA come before those that run only
-by minor-version compatibility (the driver then cannot compile PTX); among them the newest version wins. So driver 515
-with Python 3.10 gets 2.0.1+cu117. `pytorch_version` and `pytorch_build` choose by hand; `cpu` needs no driver, and
-`distribution` takes `python3-torch` of the distribution.
+From the tables of the role `compat`: builds and the least driver they need, Python versions, and the highest CUDA of
+each driver branch, each row with its source. Builds for the branch's own CUDA come before those that run only by
+minor-version compatibility (the driver then cannot compile PTX); among them the newest version wins. So driver 515 with
+Python 3.10 gets 2.0.1+cu117. `pytorch_version` and `pytorch_build` choose by hand; `cpu` needs no driver, and
+`distribution` takes `python3-torch` of the distribution. `rigctl compat` asks the same tables, see
+[compat.md](compat.md).
 
 ## Variables
 """
@@ -64,7 +76,7 @@ def load(role: str, path: str) -> dict:
 
 def render() -> str:
     parts = [INTRODUCTION]
-    for role in ORDER:
+    for role in (*ORDER, *BY_OTHERS):
         spec = load(role, "meta/argument_specs.yml")["argument_specs"]["main"]
         defaults = load(role, "defaults/main.yml")
         parts.append(f"### {role}\n\n{spec['short_description']}\n\n| variable | default | what |\n|---|---|---|")
