@@ -25,6 +25,8 @@ class Login(BaseModel):
     """A command that carries the connection, as in OpenSSH's ProxyCommand; `%h`, `%p` and `%r` still in it."""
     host_key_alias: str | None = None
     """The name under which known_hosts holds the rig, as in OpenSSH's HostKeyAlias."""
+    openssh_only: tuple[str, ...] = ()
+    """What this login has that OpenSSH's client knows and rigctl's own connection does not, as in ssh_config."""
     connect_timeout_s: float = 10
     become_password: SecretStr | None = None
 
