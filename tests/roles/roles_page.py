@@ -8,7 +8,7 @@ import yaml
 ROOT = Path(__file__).parents[2]
 ROLES = ROOT / "roles"
 PAGE = ROOT / "docs" / "roles.md"
-ORDER = ("compat", "base", "nvidia_driver", "cuda", "pytorch", "gpu_burn", "cpu_burn")
+ORDER = ("compat", "base", "nvidia_driver", "cuda", "pytorch", "container_toolkit", "gpu_burn", "cpu_burn")
 """As `playbooks/site.yml` calls them."""
 BY_OTHERS = ("reboot",)
 """Roles that other roles call."""
