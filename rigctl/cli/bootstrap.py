@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rigctl.cli.common import AskBecomeOpt, InventoryOpt, JsonOpt, ask_secret, emit_json
+from rigctl.cli.trusting import agrees, show_key
 from rigctl.errors import HostKeyChanged, UsageError
 
 if TYPE_CHECKING:
@@ -104,20 +105,19 @@ def _trusts(unknown: Untrusted, fingerprint: str | None, *, yes: bool) -> bool:
     Raises:
         HostKeyChanged: the rig shows another key than the expected one.
     """
-    from rigctl.fleet.trust import known_name  # noqa: PLC0415
-
     key, hop = unknown.key, unknown.hop
-    sys.stderr.write(f"{hop.label} ({known_name(hop.login)}) shows {key.key_type} {key.fingerprint}\n")
     if fingerprint is not None and hop.is_rig:
+        show_key(unknown)
         if key.fingerprint != fingerprint:
             raise HostKeyChanged(
                 f"{hop.label}: it shows {key.fingerprint}, not the expected {fingerprint}",
                 "is another machine at this address? The rig's own console shows its fingerprint",
             )
         return True
-    if yes or not sys.stdin.isatty():
-        return yes
-    return typer.confirm("Is this the fingerprint that the rig itself shows? Trust it?", err=True)
+    if not yes and not sys.stdin.isatty():
+        show_key(unknown)  # standard input holds passwords, no answer
+        return False
+    return agrees(unknown, yes=yes)
 
 
 def _say(word: str, found: str) -> None:
@@ -130,7 +130,7 @@ def _print(done: Bootstrapped, rig: Rig) -> None:
         sys.stdout.write(f"  {word:<12} {found}\n")
     if done.sudo_asks and rig.login.become_password is None:
         sys.stderr.write(
-            "sudo wants a password here: give --ask-become-pass to provision, accept and check, or keep it in the\n"
-            "inventory as ansible_become_password, vaulted (ansible-vault encrypt_string)\n"
+            "sudo wants a password here: give --ask-become-pass to doctor, provision, check and accept, or keep it in\n"
+            "the inventory as ansible_become_password, vaulted (ansible-vault encrypt_string)\n"
         )
     sys.stderr.write(f"next: rigctl doctor {done.rig}, then rigctl provision {done.rig} --check\n")

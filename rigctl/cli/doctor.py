@@ -7,14 +7,24 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rigctl.cli.common import DEFAULT_RUNS, InventoryOpt, JsonOpt, RigsArg, RunsOpt, emit_json
+from rigctl.cli.common import (
+    DEFAULT_RUNS,
+    SUDO_QUESTION,
+    AskBecomeOpt,
+    InventoryOpt,
+    JsonOpt,
+    RigsArg,
+    RunsOpt,
+    ask_secret,
+    emit_json,
+)
+from rigctl.cli.trusting import agrees
 from rigctl.errors import ExitCode, RigError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rigctl.doctor import Finding, LeftOut, RigExamination
-    from rigctl.fleet.ssh import Untrusted
     from rigctl.model.rig import Rig
 
 _EXAMPLE = "Example: rigctl doctor rig1 --trust"
@@ -33,6 +43,7 @@ def doctor(
         bool, typer.Option("--trust", help="Show the host key of each rig that is not trusted yet, and record it.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="With --trust: record without asking.")] = False,
+    ask_become_pass: AskBecomeOpt = False,
     runs: RunsOpt = DEFAULT_RUNS,
     as_json: JsonOpt = False,
 ) -> None:
@@ -53,7 +64,8 @@ def doctor(
     if not broken:
         fleet = load_fleet(inventory, rigs)
         refused = _trust(fleet, yes=yes) if trust else {}
-        by_name = {one.rig.name: one for one in examine_rigs(fleet, inventory)}
+        password = ask_secret(SUDO_QUESTION) if ask_become_pass else None
+        by_name = {one.rig.name: one for one in examine_rigs(fleet, inventory, password)}
         examined = [refused.get(rig.name, by_name[rig.name]) for rig in fleet]
     findings = [*controller, *(f for one in examined for f in one.findings)]
     left_out += [one for seen in examined for one in seen.left_out]
@@ -71,27 +83,12 @@ def _trust(fleet: Sequence[Rig], *, yes: bool) -> dict[str, RigExamination]:
     refused = {}
     for rig in fleet:
         try:
-            for file in trust_rig(rig, lambda untrusted: _wants(untrusted, yes=yes)):
+            for file in trust_rig(rig, lambda untrusted: agrees(untrusted, yes=yes)):
                 sys.stderr.write(f"recorded in {file}\n")
         except RigError as error:
             failed = Finding(rig.name, "host key", ok=False, found=error.message, fix=error.hint)
             refused[rig.name] = RigExamination(rig, (failed,))
     return refused
-
-
-def _wants(untrusted: Untrusted, *, yes: bool) -> bool:
-    """Show the key and ask; no terminal and no answer is a no."""
-    from rigctl.fleet.trust import known_name  # noqa: PLC0415
-
-    key, hop = untrusted.key, untrusted.hop
-    sys.stderr.write(f"{hop.label} ({known_name(hop.login)}) shows {key.key_type} {key.fingerprint}\n")
-    if yes:
-        return True
-    try:
-        return typer.confirm("Is this the fingerprint that the rig itself shows? Trust it?", err=True)
-    except typer.Abort:
-        sys.stderr.write("\n")
-        return False
 
 
 def _as_data(findings: Sequence[Finding], left_out: Sequence[LeftOut]) -> dict[str, object]:

@@ -14,10 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rigctl.inventory.ansible_view import DEFAULT_INVENTORY, ansible_program
+from rigctl.provision.become import become_settings
 from rigctl.provision.settings import ansible_environment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from pydantic import SecretStr
 
 _TIMEOUT_S = 180
 """Time-outs of several jump hosts, one after another, are met before it."""
@@ -39,8 +42,12 @@ class AnsibleReply:
     """Its reason, one line; empty where it became root."""
 
 
-def ask_ansible(inventory: Path | None, names: Sequence[str]) -> dict[str, AnsibleReply]:
+def ask_ansible(
+    inventory: Path | None, names: Sequence[str], become_password: SecretStr | None = None
+) -> dict[str, AnsibleReply]:
     """Let Ansible become root on these rigs; all at once, nothing is changed there.
+
+    `become_password` is for those whose inventory has none.
 
     Raises:
         UsageError: Ansible is not installed, or its configuration cannot be read.
@@ -48,7 +55,7 @@ def ask_ansible(inventory: Path | None, names: Sequence[str]) -> dict[str, Ansib
     path = (DEFAULT_INVENTORY if inventory is None else inventory).absolute()
     command = [ansible_program("ansible"), "-i", str(path), ",".join(names)]
     command += ["--become", "-m", "ansible.builtin.raw", "-a", "id -u"]
-    with _own_sockets() as sockets:
+    with _own_sockets() as sockets, become_settings(become_password) as become:
         environment = {
             **os.environ,
             **ansible_environment(path),
@@ -56,6 +63,7 @@ def ask_ansible(inventory: Path | None, names: Sequence[str]) -> dict[str, Ansib
             "ANSIBLE_STDOUT_CALLBACK": "ansible.builtin.minimal",
             "ANSIBLE_CALLBACK_RESULT_FORMAT": "json",
             "ANSIBLE_LOG_PATH": "/dev/null",
+            **become,
         }
         try:
             # Without a terminal of its own ssh can ask nobody, so that it says what it lacks.

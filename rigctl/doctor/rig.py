@@ -23,6 +23,8 @@ from rigctl.fleet.ssh import RigConnection
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from pydantic import SecretStr
+
     from rigctl.model.rig import Rig
 
 STEPS = ("reachable", "host key", "login", "sudo", "python3", "look")
@@ -49,15 +51,20 @@ class _Looked:
     """The step of STEPS at which it ended."""
 
 
-def examine_rigs(rigs: Sequence[Rig], inventory: Path | None) -> Iterator[RigExamination]:
+def examine_rigs(
+    rigs: Sequence[Rig], inventory: Path | None, become_password: SecretStr | None = None
+) -> Iterator[RigExamination]:
     """Look at every rig at once, each as it finishes. One rig's trouble is its own finding.
+
+    `become_password` is sudo's for rigs whose inventory has none.
 
     Raises:
         UsageError: Ansible itself cannot be run here.
     """
     with ThreadPoolExecutor(max_workers=1) as other:
-        asked = other.submit(ask_ansible, inventory, [rig.name for rig in rigs])
-        for finished in for_each(rigs, _look_inside):
+        asked = other.submit(ask_ansible, inventory, [rig.name for rig in rigs], become_password)
+        equipped = [rig.with_become_password(become_password) if become_password else rig for rig in rigs]
+        for finished in for_each(equipped, _look_inside):
             rig = finished.rig
             yield _with_ansible(rig, finished.value, asked.result()[rig.name], inventory)
 
