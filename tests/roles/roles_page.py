@@ -44,6 +44,12 @@ real one: nvidia-driver-515 515.105.01 (515.105.01-0ubuntu1). Nothing was instal
 nvidia_driver_source: cuda_repo or nvidia_driver_branch: "535".
 ```
 
+`nvidia_driver_source: auto` takes the first of Ubuntu's archive, the deb cache (a folder of packages on the rig,
+`nvidia_driver_deb_cache`) and NVIDIA's CUDA repository that truly has the branch. Versions that
+`roles/nvidia_driver/files/known_bad.yml` names are left out, with the reason. The transaction also brings headers for
+the running kernel and the one that boots next, and the gcc that built each; afterwards both must have the module.
+`nvidia_driver_modules: signed` takes Ubuntu's signed modules instead, which Secure Boot accepts.
+
 A rig that already has the branch keeps its version until `nvidia_driver_version` asks for another one. After
 installing, the loaded driver, the library and the asked version are compared; the rig is restarted where the loaded one
 is not the installed one. `nvidia_driver_reboot: ask` stops that rig with a message instead, `never` goes on.
@@ -65,6 +71,20 @@ minor-version compatibility (the driver then cannot compile PTX); among them the
 Python 3.10 gets 2.0.1+cu117. `pytorch_version` and `pytorch_build` choose by hand; `cpu` needs no driver, and
 `distribution` takes `python3-torch` of the distribution. `rigctl compat` asks the same tables, see
 [compat.md](compat.md).
+
+## CUDA beside other installations
+
+Before apt reads anything, `cuda` clears away what other installations left of NVIDIA's repository: two lists with
+different keys stop apt altogether, and so does a key that was retired. Only packages `cuda-toolkit-X-Y` are installed;
+the meta packages `cuda` and `cuda-toolkit` would bring a newer toolkit and a driver. `cuda_more_versions` installs
+further ones beside it. A toolkit that the loaded driver cannot run is refused, unless `cuda_allow_unrunnable` is true.
+
+## Containers
+
+Before anything else, `container_toolkit` looks for running containers that can use a card and refuses the rig while
+there are any: packages reload systemd, and a reload can take the cards from them. With `container_toolkit_install: true`
+it installs NVIDIA's container toolkit, writes the CDI specification anew whenever the driver is another one, and lets
+one container list the cards.
 
 ## Variables
 """
