@@ -80,7 +80,9 @@ def shipped_software(rig_class: str) -> dict[str, Any]:
         UsageError: no such class is shipped.
     """
     _require_class(rig_class)
-    return _software_of(assets.starter_inventory_dir() / "group_vars" / f"class_{rig_class}")
+    folder = assets.starter_inventory_dir() / "group_vars" / f"class_{rig_class}"
+    values: dict[str, Any] = yaml.safe_load((folder / "software.yml").read_text(encoding="utf-8"))
+    return values
 
 
 def parse_rig(text: str) -> StarterRig:
@@ -205,11 +207,13 @@ def _quoted(text: str) -> str:
 
 
 def _software(folder: Path, starter: Starter) -> str:
-    values = _software_of(folder)
+    """The class's own file, its comments included, with what was asked for instead."""
+    text = (folder / "software.yml").read_text(encoding="utf-8")
     asked = {"nvidia_driver_branch": starter.driver_branch, "cuda_version": starter.cuda_version}
-    values |= {name: value for name, value in asked.items() if value is not None}
-    about = "# What the roles install on rigs of this class, and therefore what the checks expect.\n"
-    return f"---\n{about}{yaml.safe_dump(values, sort_keys=False)}"
+    for name, value in asked.items():
+        if value is not None:
+            text = re.sub(rf"^{name}:.*$", f'{name}: "{value}"', text, flags=re.MULTILINE)
+    return text
 
 
 def _exceptions(rig: StarterRig) -> str:
@@ -217,11 +221,6 @@ def _exceptions(rig: StarterRig) -> str:
     if rig.wall_meter is None:
         return f"{about}    required: false  # no meter: its check is blind. Give its url here when there is one.\n"
     return f"{about}    url: {_quoted(rig.wall_meter)}\n"
-
-
-def _software_of(folder: Path) -> dict[str, Any]:
-    values: dict[str, Any] = yaml.safe_load((folder / "software.yml").read_text(encoding="utf-8"))
-    return values
 
 
 def _require_class(rig_class: str) -> None:

@@ -32,8 +32,12 @@ class FreshBox:
     home: Path
     port: int = 0
     methods: str = "publickey,password"
+    questions: int = 1
+    """How many it asks by keyboard-interactive."""
     attempts: list[str] = field(default_factory=list)
     """Each try to log in: method and user."""
+    answers: list[list[str]] = field(default_factory=list)
+    """What its questions were answered by."""
     lines: list[str] = field(default_factory=list)
     """Each command line."""
     answer: tuple[int, bytes] | None = None
@@ -64,6 +68,15 @@ class _Server(paramiko.ServerInterface):
         self._box.attempts.append(f"password {username}")
         right = "password" in self._box.methods and password == PASSWORD
         return paramiko.AUTH_SUCCESSFUL if right else paramiko.AUTH_FAILED
+
+    def check_auth_interactive(self, username: str, submethods: str) -> paramiko.InteractiveQuery:
+        self._box.attempts.append(f"interactive {username}")
+        questions = [("Password: ", False), ("Code: ", False)][: self._box.questions]
+        return paramiko.InteractiveQuery("", "", *questions)
+
+    def check_auth_interactive_response(self, responses: list[str]) -> int:
+        self._box.answers.append(list(responses))
+        return paramiko.AUTH_SUCCESSFUL if responses == [PASSWORD] else paramiko.AUTH_FAILED
 
     def check_auth_publickey(self, username: str, key: paramiko.PKey) -> int:
         self._box.attempts.append(f"publickey {username}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import io
 import json
 import subprocess
@@ -163,6 +164,39 @@ class TestLogin:
         assert code == 3
         assert "takes no password (it takes: publickey)" in err
         assert "console" in err
+
+    def test_a_password_that_is_asked_for_as_a_question(self, box, bootstrap):
+        box.methods = "publickey,keyboard-interactive"
+        code, _, err = bootstrap("--yes", "--ask-pass")
+        assert code == 0, err
+        assert box.attempts.count("interactive jo") == 1
+
+    def test_a_second_factor(self, box, bootstrap):
+        box.methods, box.questions = "publickey,keyboard-interactive", 2
+        code, _, err = bootstrap("--yes", "--ask-pass")
+        assert code == 3
+        assert "asks for more than a password: 'Code:'" in err
+        assert f"ssh-copy-id -p {box.port} jo@127.0.0.1" in err
+        assert box.answers == [["", ""]]
+
+    def test_through_a_jump_host(self, box, bootstrap, login, known, sshd):
+        """That one is logged in to by key; both host keys are shown and recorded, each once."""
+        jump = f"{getpass.getuser()}@127.0.0.1:{sshd.port}"
+        login(proxy_jump=jump, identity_files=(str(sshd.key_file),))
+        code, _, err = bootstrap("--yes", "--ask-pass")
+        assert code == 0, err
+        assert [line.split()[0] for line in known.read_text().splitlines()] == [
+            f"[127.0.0.1]:{sshd.port}",
+            f"[127.0.0.1]:{box.port}",
+        ]
+
+    def test_a_jump_host_that_refuses_is_named(self, box, bootstrap, login, key, sshd):
+        login(proxy_jump=f"{getpass.getuser()}@127.0.0.1:{sshd.port}")
+        code, _, err = bootstrap("--yes", "--ask-pass")
+        assert code == 3
+        assert "rig1: jump host 127.0.0.1" in err
+        assert "--ask-pass" not in err.splitlines()[-1]
+        assert box.attempts == []
 
     def test_an_expired_password(self, box, bootstrap):
         box.answer = (1, b"Password change required but no TTY available.\n")
