@@ -52,7 +52,7 @@ def test_known_tags(playbook):
 
 def test_the_shipped_playbook_stays_short():
     """Each task costs time on every rig."""
-    assert 20 < count_tasks(assets.playbooks_dir() / "site.yml", assets.roles_dir()) <= 60
+    assert 20 < count_tasks(assets.playbooks_dir() / "site.yml", assets.roles_dir()) <= 110
 
 
 def test_every_role_can_be_chosen():

@@ -1,4 +1,4 @@
-"""What `cuda` finds of other installations in apt's configuration."""
+"""What `cuda` finds of other installations in apt's configuration, and which toolkits apt knows."""
 
 import base64
 import importlib.util
@@ -7,9 +7,15 @@ import pytest
 
 from .roles_page import ROLES
 
-spec = importlib.util.spec_from_file_location("cuda_sources", ROLES / "cuda" / "files" / "sources.py")
-sources = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(sources)
+
+def script(name):
+    spec = importlib.util.spec_from_file_location(f"cuda_{name}", ROLES / "cuda" / "files" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+sources, look = script("sources"), script("look")
 
 OWN = "deb [trusted=yes] file:///srv/cuda /"
 NVIDIA = "https://developer.download.nvidia.com/compute/cuda/repos/ubuntu2204/x86_64"
@@ -71,3 +77,9 @@ def test_other_keyrings_stay(tmp_path, data):
 def test_packages_that_bring_lists_and_keys():
     status = "cuda-keyring ii \ncuda-repo-ubuntu2204-11-7-local ii \ncuda-toolkit-11-7 ii \ncuda-repo-old un \n"
     assert sources.read_packages(status) == ["cuda-keyring", "cuda-repo-ubuntu2204-11-7-local"]
+
+
+def test_toolkits_are_in_order_and_nothing_else_is_one():
+    names = "cuda-toolkit-12-2\ncuda-toolkit-11-7\ncuda-toolkit-11-7-config-common\ncuda-toolkit-11-10\ncuda-toolkit\n"
+    assert look.read_toolkits(names) == ["11.7", "11.10", "12.2"]
+    assert look.read_toolkits("") == []
