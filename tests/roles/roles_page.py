@@ -63,6 +63,17 @@ with. `nvidia_driver` asks before it installs anything and again before the rest
 trial and becomes the default only when the check behind it has passed; a power cycle in between brings the old one
 back. A local connection, and the controller under any name, are never restarted.
 
+A transaction that fails is taken back: dpkg is consistent afterwards, with the driver that was there before. A power
+limit is refused outside a card's range, above the board's default where `nvidia_driver_psu_w` does not say what the
+power supply gives, and where cards, CPU (`nvidia_driver_cpu_w`) and 100 W together exceed 0.85 of it.
+
+`playbooks/decommission.yml` takes the driver off again, and what came with it, and restarts the rig. CUDA, PyTorch and
+gpu-burn stay:
+
+```
+ANSIBLE_ROLES_PATH=roles ansible-playbook -i inventory playbooks/decommission.yml --limit rig1
+```
+
 ## How PyTorch is chosen
 
 From the tables of the role `compat`: builds and the least driver they need, Python versions, and the highest CUDA of

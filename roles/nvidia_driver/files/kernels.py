@@ -15,6 +15,8 @@ from typing import Any
 
 from apt_answers import run
 
+KEPT_LOG = Path("/var/lib/gpu-rig/dkms-make.log")
+"""Where the log of a failed build stays, while DKMS forgets it with the package."""
 BUILD_TIMEOUT_S = 1800
 """A slow machine needs some minutes for one kernel."""
 
@@ -71,13 +73,20 @@ def look_at_kernels() -> list[dict[str, Any]]:
     return looked
 
 
-def why_not_built(driver: str) -> str:
-    """The first errors in the newest build log of DKMS; empty where there is none."""
+def why_not_built(driver: str, kept_log: Path = KEPT_LOG) -> str:
+    """DKMS's complaint with the first errors of its newest build log; empty where there is none. The log is kept."""
     logs = sorted(Path("/var/lib/dkms").glob(f"nvidia*/{driver}/**/make.log"), key=lambda path: path.stat().st_mtime)
     if not logs:
         return ""
     lines = logs[-1].read_text(encoding="utf-8", errors="replace").splitlines()
-    return " / ".join([line.strip() for line in lines if re.search(r"error|\*\*\*", line)][:2])[:300]
+    kernel = re.search(r"for kernel (\S+)", lines[0] if lines else "")
+    errors = " / ".join([line.strip() for line in lines if re.search(r"error|\*\*\*", line)][:2])[:300]
+    if not errors:
+        return ""
+    kept_log.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(logs[-1], kept_log)
+    named = kernel.group(1) if kernel else os.uname().release
+    return f"Bad return status for module build on kernel: {named} ({errors}). Consult {kept_log} for the rest"
 
 
 def build(driver: str) -> dict[str, Any]:
