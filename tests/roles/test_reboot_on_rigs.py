@@ -85,6 +85,13 @@ def play(rig, part="main", **variables):
     return json.loads(failed.group(1))["msg"] if failed else ""
 
 
+def provision(rig, runs):
+    """Exit code and the rig's outcome."""
+    words = [BIN / "rigctl", "provision", "-i", rig.state.inventory, "--runs", runs, "--tags", "base,nvidia_driver"]
+    done = subprocess.run([*words, "--json"], capture_output=True, text=True, check=False)
+    return done.returncode, json.loads(done.stdout)["rigs"][0]
+
+
 @pytest.mark.parametrize("name", RISKS)
 def test_a_rig_that_would_not_come_back_is_refused_until_the_remedy(rig, name):
     happens, remedy = RISKS[name]
@@ -104,15 +111,15 @@ def test_a_rig_that_would_not_come_back_is_refused_until_the_remedy(rig, name):
 def test_provision_refuses_before_anything_is_installed(rig, tmp_path):
     happens, remedy = RISKS["encrypted_volume"]
     on_rig(rig, happens)
-    words = [BIN / "rigctl", "provision", "-i", rig.state.inventory, "--runs", tmp_path, "--tags", "base,nvidia_driver"]
     try:
-        done = subprocess.run([*words, "--json"], capture_output=True, text=True, check=False)
+        code, outcome = provision(rig, tmp_path)
     finally:
         on_rig(rig, remedy)
-    outcome = json.loads(done.stdout)["rigs"][0]
-    assert (done.returncode, outcome["state"], outcome["role"]) == (4, "failed", "reboot")
+    assert (code, outcome["state"], outcome["role"]) == (4, "failed", "reboot")
     assert "asks for its passphrase at the console" in outcome["message"]
     assert on_rig(rig, "dpkg-query -W -f '${Package}\\n' '*nvidia*' 2> /dev/null || true") == ""
+    assert provision(rig, tmp_path)[0] == 0
+    assert on_rig(rig, "cat /sys/module/nvidia/version").startswith("515.")
 
 
 def test_the_controller_under_another_name_is_refused(rig, tmp_path):
