@@ -37,6 +37,7 @@ _STYLES = {
 }  # fmt: skip
 
 CheckOpt = Annotated[bool, typer.Option("--check", help="Say what would change; change nothing.")]
+DiffOpt = Annotated[bool, typer.Option("--diff", help="Log what changes in files, line by line (see ansible.log).")]
 TagsOpt = Annotated[
     str,
     typer.Option("--tags", metavar="ROLES", help="Only these roles, such as nvidia_driver,cuda."),
@@ -51,6 +52,7 @@ def register(app: typer.Typer) -> None:
 def provision_command(
     rigs: RigsArg = "all",
     check: CheckOpt = False,
+    diff: DiffOpt = False,
     tags: TagsOpt = "",
     ask_become_pass: AskBecomeOpt = False,
     inventory: InventoryOpt = None,
@@ -66,6 +68,7 @@ def provision_command(
         runs=runs,
         rigs=rigs,
         check=check,
+        diff=diff,
         tags=wanted,
         become_password=ask_secret(SUDO_QUESTION) if ask_become_pass else None,
     )

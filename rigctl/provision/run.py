@@ -46,6 +46,8 @@ class ProvisionOptions:
     """Ansible host pattern."""
     check: bool = False
     """Say what would change, change nothing."""
+    diff: bool = False
+    """Log what changes in files, line by line."""
     tags: tuple[str, ...] = ()
     """Only these roles."""
     become_password: SecretStr | None = None
@@ -131,6 +133,7 @@ def _asked(options: ProvisionOptions) -> dict[str, Any]:
         "rigs": options.rigs,
         "inventory": str(options.inventory_path),
         "check": options.check,
+        "diff": options.diff,
         "tags": list(options.tags),
     }
 
@@ -192,6 +195,7 @@ class _Ansible:
 
     def _command_line(self) -> str:
         words = ["--check"] if self._options.check else []
+        words += ["--diff"] if self._options.diff else []
         if self._options.tags:
             words += ["--tags", ",".join(self._options.tags)]
         return " ".join(words)
