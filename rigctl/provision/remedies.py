@@ -72,6 +72,13 @@ _PATTERNS = (
         "look at the network and at Acquire::http::Proxy on the rig (curl -I http://{source}); name a mirror that "
         "answers in /etc/apt/sources.list, then provision again",
     ),
+    # Ansible's apt gives no reason where a source is out of reach.
+    _Pattern(
+        r"Failed to update apt cache after \d+ retries:\s*$",
+        "a package source does not answer, so the package lists cannot be read",
+        "on the rig: sudo apt-get update says which; look at the network and at Acquire::http::Proxy, or name a mirror "
+        "that answers in /etc/apt/sources.list, then provision again",
+    ),
     # microsoft/superbenchmark#561
     _Pattern(
         r"Missing sudo password|sudo: a password is required|Incorrect sudo password",

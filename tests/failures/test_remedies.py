@@ -54,6 +54,11 @@ SAID = {
         "the package source 192.0.2.1:80 does not answer",
         "Acquire::http::Proxy",
     ),
+    "a mirror, without a word": (
+        "Failed to update apt cache after 5 retries: ",
+        "a package source does not answer",
+        "sudo apt-get update says which",
+    ),
     "sudo": ("Missing sudo password", "sudo asks for a password", "--ask-become-pass"),
     "a full disk": (
         "update-initramfs: Generating /boot/initrd.img-5.15.0-91-generic | gzip: stdout: No space left on device",
