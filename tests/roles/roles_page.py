@@ -94,8 +94,8 @@ further ones beside it. A toolkit that the loaded driver cannot run is refused, 
 
 Before anything else, `container_toolkit` looks for running containers that can use a card and refuses the rig while
 there are any: packages reload systemd, and a reload can take the cards from them. Where `container_toolkit_install` is
-true, it installs NVIDIA's container toolkit, writes the CDI specification anew whenever the driver is another one, and lets
-one container list the cards.
+true, it installs NVIDIA's container toolkit, writes the CDI specification anew whenever the driver is another one, and
+lets one container list the cards.
 
 ## Variables
 """
