@@ -53,13 +53,15 @@ def nouveau(facts: RigFacts) -> Seen:
 def headers(facts: RigFacts) -> Seen:
     """Can the module be built for the running and for the next kernel."""
     lacking = [kernel for kernel in facts.system.kernels if not kernel.headers and not kernel.module]
-    named = ", ".join(_named(facts, facts.system.kernels))
     if not lacking:
-        return Seen(ok=True, found=f"for {named}")
-    if all(kernel.headers_offered for kernel in lacking):
-        missing = " ".join(f"linux-headers-{kernel.release}" for kernel in lacking)
-        if not facts.has_driver:
-            return Seen(ok=True, found=f"provisioning installs {missing}")
+        has = {kernel.release: "headers" if kernel.headers else "module there" for kernel in facts.system.kernels}
+        named = _named(facts, facts.system.kernels)
+        return Seen(ok=True, found=", ".join(f"{name}: {has[name.split()[0]]}" for name in named))
+    missing = " ".join(f"linux-headers-{kernel.release}" for kernel in lacking)
+    offered = all(kernel.headers_offered for kernel in lacking)
+    if not facts.has_driver and (offered or not facts.system.lists_read):
+        return Seen(ok=True, found=f"provisioning installs {missing}")
+    if offered:
         return Seen(
             ok=False,
             found=f"missing for {', '.join(_named(facts, lacking))}",
@@ -86,6 +88,8 @@ def compiler(facts: RigFacts) -> Seen:
     for kernel in facts.system.kernels:
         wanted = kernel.compiler_major
         if wanted is not None and not kernel.module and max(have) < wanted:
+            if not facts.has_driver:
+                return Seen(ok=True, found=f"provisioning installs gcc {wanted}, kernel {kernel.release} needs it")
             return Seen(
                 ok=False,
                 found=f"kernel {kernel.release} was built by gcc {wanted}, installed is gcc {max(have)}",
@@ -132,14 +136,15 @@ def installed(facts: RigFacts) -> Seen:
         return Seen(ok=True, found=f"none yet; provisioning installs {facts.asked_branch}")
     fix = f"run: rigctl provision {facts.name} --tags nvidia_driver"
     branches = facts.driver_packages
-    if len(branches) > 1:
-        both = " and ".join(f"{name} ({package})" for name, package in sorted(branches.items()))
-        return Seen(ok=False, found=f"packages of two branches: {both}", fix=fix)
+    both = " and ".join(f"{name} ({package})" for name, package in sorted(branches.items()))
     version = facts.system.library
     if not version:
         return Seen(ok=False, found=f"{next(iter(branches.values()))} is installed, its library is missing", fix=fix)
     if branch(version) != facts.asked_branch:
-        return Seen(ok=False, found=f"{version}, asked for is {facts.asked_branch}", fix=fix)
+        mixed = f"; packages of {both}" if len(branches) > 1 else ""
+        return Seen(ok=False, found=f"{version}, asked for is {facts.asked_branch}{mixed}", fix=fix)
+    if len(branches) > 1:
+        return Seen(ok=False, found=f"packages of two branches: {both}", fix=fix)
     return Seen(ok=True, found=version)
 
 
@@ -149,6 +154,12 @@ def loaded(facts: RigFacts) -> Seen:
         return Seen(ok=True, found=facts.system.loaded or "none yet")
     if facts.system.loaded == facts.system.library:
         return Seen(ok=True, found=facts.system.loaded)
+    if not facts.system.loaded and not facts.system.kernels[0].module:
+        return Seen(
+            ok=False,
+            found=f"no module of it for kernel {facts.system.kernels[0].release}",
+            fix=f"run: rigctl provision {facts.name} --tags nvidia_driver",
+        )
     if not facts.system.loaded:
         return Seen(
             ok=False, found="no driver is loaded", fix="run there: modprobe nvidia; journalctl -k -b | grep NVRM"

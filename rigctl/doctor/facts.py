@@ -72,6 +72,8 @@ class SystemFacts(_Fact):
     initrd_bytes: int
     """The largest initial RAM disk in /boot."""
     clock_synchronised: bool
+    lists_read: bool
+    """apt has ever read what its sources offer."""
     apt_locks: tuple[AptLock, ...]
     cloud_init: str
     half_done: str

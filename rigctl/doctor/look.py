@@ -34,6 +34,12 @@ def run(*argv: str, timeout_s: int = 20) -> "tuple[int, str]":
     return done.returncode, done.stdout + (done.stderr if done.returncode else "")
 
 
+def answer_of(*argv: str) -> str:
+    """What a command prints; empty where it fails, whose words are no answer."""
+    rc, said = run(*argv)
+    return said.strip() if rc == 0 else ""
+
+
 def text_of(path: "str | Path") -> str:
     """A file's text without line end; empty where there is none."""
     try:
@@ -63,7 +69,7 @@ def lock_holder(path: str) -> "dict[str, Any] | None":
         return None
     if kind == fcntl.F_UNLCK:
         return None
-    return {"path": path, "pid": pid, "command": text_of(f"/proc/{pid}/cmdline").replace("\0", " ").strip()}
+    return {"path": path, "pid": pid, "command": " ".join(text_of(f"/proc/{pid}/cmdline").replace("\0", " ").split())}
 
 
 def cloud_init() -> str:
@@ -108,10 +114,10 @@ def kernel(release: str, *, is_running: bool) -> "dict[str, Any]":
 def compiler_of(proc_version: str, config: str) -> "int | None":
     """The major version of the gcc that built a kernel."""
     for form, text in (
+        (r"^CONFIG_GCC_VERSION=(\d+)\d{4}$", config),
         (r"\bgcc-(\d+) \(", proc_version),
         (r"\bgcc version (\d+)\.", proc_version),
         (r"\bgcc \([^)]*\) (\d+)\.", proc_version),
-        (r"^CONFIG_GCC_VERSION=(\d+)\d{4}$", config),
     ):
         found = re.search(form, text, re.MULTILINE)
         if found:
@@ -136,7 +142,7 @@ def secure_boot() -> "dict[str, Any]":
     on = any(value[-1:] == b"\x01" for value in values) or "SecureBoot enabled" in state
     key = "/var/lib/shim-signed/mok/MOK.der"
     enrolled = on and Path(key).exists() and "already enrolled" in run("mokutil", "--test-key", key)[1]
-    return {"on": on, "key_enrolled": enrolled, "signer": run("modinfo", "-F", "signer", "nvidia")[1].strip()}
+    return {"on": on, "key_enrolled": enrolled, "signer": answer_of("modinfo", "-F", "signer", "nvidia")}
 
 
 def packages() -> "dict[str, str]":
@@ -190,7 +196,8 @@ def look_at_rig() -> "dict[str, Any]":
         "has_apt": shutil.which("apt-get") is not None and shutil.which("dpkg") is not None,
         "space": {place: space(place) for place in PLACES if place == "/" or os.path.ismount(place)},
         "initrd_bytes": max((path.stat().st_size for path in Path("/boot").glob("initrd.img-*")), default=0),
-        "clock_synchronised": run("timedatectl", "show", "-p", "NTPSynchronized", "--value")[1].strip() == "yes",
+        "clock_synchronised": answer_of("timedatectl", "show", "-p", "NTPSynchronized", "--value") == "yes",
+        "lists_read": any(Path("/var/lib/apt/lists").glob("*Packages*")),
         "apt_locks": [held for held in map(lock_holder, APT_LOCKS) if held],
         "cloud_init": cloud_init(),
         "half_done": run("dpkg", "--audit")[1].strip(),
@@ -200,9 +207,9 @@ def look_at_rig() -> "dict[str, Any]":
         "kernels": [kernel(running, is_running=True)]
         + ([kernel(coming, is_running=False)] if coming != running else []),
         "compilers": compilers(),
-        "dkms": run("dkms", "status")[1].strip().splitlines(),
+        "dkms": answer_of("dkms", "status").splitlines(),
         "packages": packages(),
-        "held": run("apt-mark", "showhold")[1].split(),
+        "held": answer_of("apt-mark", "showhold").split(),
         "unattended": unattended(),
         "reboot": Path("/run/reboot-required").exists(),
         "reboot_for": sorted(set(text_of("/run/reboot-required.pkgs").split())),

@@ -32,6 +32,7 @@ def system(**changes: Any) -> SystemFacts:
         "space": {"/": space(), "/boot": space(free_bytes=600 << 20)},
         "initrd_bytes": 120 << 20,
         "clock_synchronised": True,
+        "lists_read": True,
         "apt_locks": [],
         "cloud_init": "done",
         "half_done": "",

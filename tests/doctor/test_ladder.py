@@ -68,6 +68,8 @@ BROKEN: list[tuple[str, dict[str, Any], str, str]] = [
     ("pending reboot", {"reboot": True, "reboot_for": ["linux-base"]}, "linux-base", "systemctl reboot"),
     ("pending reboot", {"kernels": [kernel(), kernel(NEXT)]}, f"{RUNNING} runs, {NEXT} is next", "systemctl reboot"),
     ("loaded driver", UNLOADED, "no driver is loaded", "modprobe nvidia"),
+    ("loaded driver", {**UNLOADED, "dkms": [], "kernels": [kernel(module=False)]},
+     f"no module of it for kernel {RUNNING}", "rigctl provision rig1"),
     ("loaded driver", {"loaded": "515.65.01"}, "loaded is 515.65.01, the library is 515.105.01", "systemctl reboot"),
     ("cards", {"cards_on_bus": ["0a:00.0"], "cards": UUIDS[:1]}, "1 on the PCI bus, the spec asks for 2", "reseat"),
     ("cards", {"cards_on_bus": ["0a:00.0", "0b:00.0", "0c:00.0"], "cards": ["GPU-1", *UUIDS], "login_view":
@@ -115,7 +117,9 @@ def test_steps_follow_from_steps_before_them_only() -> None:
         {**BARE, "kernels": [kernel(headers=False, module=False)]},
         {"secure_boot": {"on": True, "key_enrolled": False, "signer": ""}},
         {"kernels": [kernel(headers=False)], "dkms": []},
+        {**BARE, "lists_read": False, "kernels": [kernel(headers=False, headers_offered=False, module=False)]},
         {"compilers": [12]},
+        {**BARE, "kernels": [kernel(module=False, compiler_major=12)]},
         {"compilers": [], "kernels": [kernel(compiler_major=None)]},
         {"space": {"/": space(free_files=None)}},
         {"held": ["linux-image-generic", "nvidia-driver-515"]},

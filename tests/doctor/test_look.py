@@ -40,6 +40,19 @@ def test_the_kernels_compiler(version: str, config: str, major: int | None) -> N
     assert look.compiler_of(version, config) == major
 
 
+def test_the_kernels_own_settings_come_first() -> None:
+    assert look.compiler_of("Linux version 5 (gcc version 11.4.0)", "CONFIG_GCC_VERSION=120300") == 12
+
+
+def test_words_of_a_failure_are_no_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("modinfo", "apt-mark", "mokutil"):
+        (tmp_path / name).write_text("#!/bin/sh\necho 'ERROR: Module nvidia not found.' >&2; exit 1\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{look.os.environ['PATH']}")
+    assert look.secure_boot() == {"on": False, "key_enrolled": False, "signer": ""}
+    assert look.look_at_rig()["held"] == []
+
+
 def test_kernels_sort_by_their_numbers() -> None:
     names = ["5.15.0-101-generic", "5.15.0-91-generic", "6.5.0-45-generic"]
     assert sorted(names, key=look.natural) == [names[1], names[0], names[2]]
