@@ -41,13 +41,15 @@ def put_back(before: dict[str, str], held: list[str]) -> bool:
         f"{name}={version}" for name, version in before.items() if now.get(name) not in [(s, version) for s in WHOLE]
     ]
     if came or lost:
-        rc, _ = run(*APT, "install", *lost, *came, timeout_s=TIMEOUT_S)
-        if rc and came:
-            # What was there is on offer no more: at least nothing is left half installed.
-            run(*APT, "purge", *(name.removesuffix("-") for name in came), timeout_s=TIMEOUT_S)
-    if held:
-        run("apt-mark", "hold", *held)
+        run(*APT, "install", *lost, *came, timeout_s=TIMEOUT_S)
+    if broken() or any(name.removesuffix("-") in read_states() for name in came):
+        # What was there is on offer no more, or does not compile either: better none than a half installed one.
+        every = [name for name in sorted(read_states()) if branch_of(name)]
+        run(*APT, "purge", *every, timeout_s=TIMEOUT_S)
     now = read_states()
+    still_held = [name for name in held if name in now]
+    if still_held:
+        run("apt-mark", "hold", *still_held)
     return all(now.get(name, ("", ""))[1] == version for name, version in before.items())
 
 
