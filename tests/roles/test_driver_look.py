@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import os
 import sys
 
 import pytest
@@ -394,3 +395,19 @@ def test_what_was_not_there_before_is_remembered_as_brought(apt):
 def test_a_power_limit_must_fit_card_board_and_power_supply(limit, psu, said):
     refusal = look.limit_refusal([card(), card(index="1")], limit, psu, 150)
     assert (said in refusal) if said else refusal == ""
+
+
+@pytest.mark.parametrize(
+    ("settings_age_s", "image_age_s", "stale"),
+    [(100, 50, False), (50, 100, True), (50, None, True), (None, 100, False)],
+)
+def test_an_initial_ram_disk_that_an_interrupted_run_left_is_seen(tmp_path, settings_age_s, image_age_s, stale):
+    (tmp_path / "boot").mkdir()
+    (tmp_path / "etc" / "modprobe.d").mkdir(parents=True)
+    (tmp_path / "boot" / "vmlinuz-5.15").touch()
+    for path, age_s in ((look.NOUVEAU_SETTINGS, settings_age_s), ("boot/initrd.img-5.15", image_age_s)):
+        if age_s is not None:
+            (tmp_path / path).touch()
+            os.utime(tmp_path / path, (1_000_000 - age_s, 1_000_000 - age_s))
+    assert look.initramfs_stale("5.15", tmp_path) is stale
+    assert look.initramfs_stale("6.5", tmp_path) is False

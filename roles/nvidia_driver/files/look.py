@@ -27,6 +27,7 @@ REST_W = 100
 """Board, memory, disks and fans beside cards and CPU: our proposal."""
 PSU_SHARE = 0.85
 """How much of a power supply's figure may be planned: room for the cards' short peaks, our proposal."""
+NOUVEAU_SETTINGS = "etc/modprobe.d/gpu-rig-nouveau.conf"
 MODULE_FILES = ("/sys/module/nvidia/version", "/sys/module/nouveau")
 
 
@@ -49,6 +50,14 @@ def read_cards(text: str) -> list[dict[str, str]]:
     return [dict(zip(CARD_FIELDS, line, strict=True)) for line in lines if len(line) == len(CARD_FIELDS)]
 
 
+def initramfs_stale(kernel: str, root: Path = Path("/")) -> bool:
+    """Whether the initial RAM disk is older than the settings that keep nouveau away, as after an interrupted run."""
+    settings, image = root / NOUVEAU_SETTINGS, root / f"boot/initrd.img-{kernel}"
+    if not settings.is_file() or not (root / f"boot/vmlinuz-{kernel}").is_file():
+        return False
+    return not image.is_file() or image.stat().st_mtime < settings.stat().st_mtime
+
+
 def look_at_rig() -> dict[str, Any]:
     """What is loaded, what would be loaded, and what the cards report."""
     loaded, nouveau = (Path(path) for path in MODULE_FILES)
@@ -68,6 +77,7 @@ def look_at_rig() -> dict[str, Any]:
         "dkms": run("dkms", "status")[1].strip(),
         "headers_missing": not Path(f"/lib/modules/{kernel}/build").exists(),
         "initramfs": shutil.which("update-initramfs") is not None,
+        "initramfs_stale": initramfs_stale(kernel),
         "kernel_on_trial": Path("/etc/default/grub.d/90-gpu-rig-trial.cfg").is_file(),
         "secure_boot": any(value[-1:] == b"\x01" for value in efi),
     }
