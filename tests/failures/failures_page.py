@@ -39,6 +39,26 @@ OTHERS = (
         "tests/provision/test_on_rigs.py::test_7_where_a_reboot_is_to_be_asked_for_the_rig_is_not_restarted",
     ),
     (
+        "A local connection: the restart would be the controller's own (NVIDIA/ansible-role-nvidia-driver#20).",
+        "refused, under the controller's other names too",
+        "tests/roles/test_reboot_on_rigs.py::test_a_local_connection_is_refused",
+    ),
+    (
+        "A restart that ends at the console: encrypted volume, missing mount, renamed interface, small /boot.",
+        "refused before anything is installed, each with its remedy",
+        "tests/roles/test_reboot_on_rigs.py::test_provision_refuses_before_anything_is_installed",
+    ),
+    (
+        "A new kernel does not start, or fails the check behind it.",
+        "started once on trial; a power cycle brings the old one back",
+        "tests/roles/test_reboot_on_rigs.py::test_new_kernels_are_started_on_trial",
+    ),
+    (
+        "The rig's clock is wrong: certificates and package lists are refused.",
+        "refused, with the command that sets it",
+        "tests/roles/test_base_on_rigs.py::test_3_a_wrong_clock_is_refused",
+    ),
+    (
         "Provisioning itself is interrupted.",
         "run again, it ends as an uninterrupted one does",
         "tests/failures/test_interrupted.py::test_an_interrupted_provisioning_ends_as_an_uninterrupted_one_when_run_again",

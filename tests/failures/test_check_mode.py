@@ -18,15 +18,19 @@ sudo find /etc /opt /usr/local /boot -type f ! -path '/usr/local/lib/rigsim/*' -
   | sudo xargs -0 sha256sum
 """
 ANNOUNCED_BY = {
+    "Make the folder for what this role remembers": "Say what would be installed",
+    "Remember what this role brings, so that it can be taken away again": "Say what would be installed",
     "Install the driver in one transaction": "Say what would be installed",
+    "Build the module for every kernel that may boot": "Say what would be installed",
     "Hold the driver's packages, or let them go": "Say what would be installed",
-    "Restart the rig to load the driver": "Say what would be installed",
+    "Restart the rig": "Say what would be installed",
     "Set them now": "Set persistence and power limit at every boot",
     "Install what it is built with": "Say what would be built",
     "Clone it at the pinned commit": "Say what would be built",
     "Compile it for the rig's cards": "Say what would be built",
     "Record what it was built for": "Say what would be built",
-    "Install the toolkit, and neither a driver nor a newer toolkit with it": "Name the CUDA repository to apt",
+    "Install the toolkits, and neither a driver nor a newer toolkit with them": "Name the CUDA repository to apt",
+    "Let /usr/local/cuda be the toolkit of cuda_version": "Name the CUDA repository to apt",
     "Read the package lists again": "Name the CUDA repository to apt",
 }
 """Tasks that check mode leaves out → the one that speaks for them there."""
