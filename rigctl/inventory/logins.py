@@ -158,8 +158,14 @@ def _openssh_only(client: Mapping[str, list[str]]) -> tuple[str, ...]:
         found.append(f"IdentityAgent (run: export SSH_AUTH_SOCK={agent})")
     found += [f"CertificateFile {name}" for name in client.get("certificatefile", ())]
     found += ["PKCS11Provider"] if _unless_none(client.get("pkcs11provider")) else []
-    found += ["GSSAPIAuthentication"] if client.get("gssapiauthentication") == ["yes"] else []
+    # Debian and Ubuntu say yes to everybody; without a ticket it means nothing.
+    found += ["GSSAPIAuthentication"] if client.get("gssapiauthentication") == ["yes"] and _has_ticket() else []
     return tuple(found)
+
+
+def _has_ticket() -> bool:
+    """Whether there may be a Kerberos ticket: a cache is named, or stands at its usual place."""
+    return "KRB5CCNAME" in os.environ or Path(f"/tmp/krb5cc_{os.getuid()}").exists()  # noqa: S108 - Kerberos's own name
 
 
 def _unless_none(values: list[str] | None) -> str | None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
+import subprocess
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +18,8 @@ from rigctl.cli.app import main
 from rigctl.doctor import RigExamination, controller, examine_rigs
 from rigctl.doctor import rig as rig_part
 from rigctl.fleet import commands
+from rigctl.inventory.ansible_config import ConnectionDefaults
+from rigctl.inventory.logins import build_login
 from tests.fleet.conftest_sshd import free_port, make_key
 from tests.fleet.rigs import rig
 
@@ -140,6 +145,38 @@ class TestBothWays:
         ((what, _, fix),) = todo(one)
         assert what == "login"
         assert fix.startswith("Ansible's ssh gets in, rigctl's own way does not: it takes key files and the agent")
+
+    def test_an_agent_that_only_openssh_is_told_of(self, park: Park, sshd: Server, tmp_path: Path) -> None:
+        login = sshd.login(sshd.known_hosts(tmp_path))
+        park.write({"rig1": login})
+        agent = f"IdentitiesOnly=no -o IdentityAgent={tmp_path}/agent"
+        text = park.inventory.read_text().replace(login.identity_files[0], str(make_key(tmp_path / "other")))
+        park.inventory.write_text(text.replace("IdentitiesOnly=yes", agent))
+        values = dict(re.findall(r"""(ansible_\w+)=("[^"]*"|\S+)""", park.inventory.read_text()))
+        seen = build_login("rig1", {name: value.strip('"') for name, value in values.items()}, ConnectionDefaults())
+        with subprocess.Popen(["ssh-agent", "-D", "-a", f"{tmp_path}/agent"], stdout=subprocess.DEVNULL) as process:
+            try:
+                keep(sshd.key_file, tmp_path / "agent")
+                (one,) = examine(park, [rig("rig1", seen)]).values()
+                ((what, _, fix),) = todo(one)
+                assert what == "login"
+                remedy = f"it knows no IdentityAgent (run: export SSH_AUTH_SOCK={tmp_path}/agent)"
+                assert fix.startswith(f"Ansible's ssh gets in, rigctl's own way does not: {remedy}; ")
+                park.monkeypatch.setenv("SSH_AUTH_SOCK", f"{tmp_path}/agent")
+                (one,) = examine(park, [rig("rig1", seen)]).values()
+                assert todo(one) == []
+            finally:
+                process.terminate()
+
+
+def keep(key: Path, agent: Path) -> None:
+    """Give a key to an SSH agent, once it listens."""
+    deadline = time.monotonic() + 10
+    while not agent.exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    environment = {**os.environ, "SSH_AUTH_SOCK": str(agent)}
+    subprocess.run(["ssh-add", "-q", str(key)], check=True, capture_output=True, env=environment)
 
 
 class TestRig:

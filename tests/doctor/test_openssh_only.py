@@ -28,11 +28,18 @@ def test_a_plain_login_has_nothing() -> None:
         ("-o IdentityAgent=/run/keys.sock", "IdentityAgent (run: export SSH_AUTH_SOCK=/run/keys.sock)"),
         ("-o CertificateFile=/etc/ops-cert.pub", "CertificateFile /etc/ops-cert.pub"),
         ("-o PKCS11Provider=/usr/lib/p11.so", "PKCS11Provider"),
-        ("-o GSSAPIAuthentication=yes", "GSSAPIAuthentication"),
     ],
 )
 def test_each_is_named(options: str, named: str) -> None:
     assert only(options) == (named,)
+
+
+def test_kerberos_counts_where_there_is_a_ticket(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("KRB5CCNAME", raising=False)
+    assert only("-o GSSAPIAuthentication=yes") == ()
+    monkeypatch.setenv("KRB5CCNAME", "KEYRING:persistent")
+    assert only("-o GSSAPIAuthentication=yes") == ("GSSAPIAuthentication",)
+    assert only("-o GSSAPIAuthentication=no") == ()
 
 
 def test_the_agent_that_both_use_is_nothing_special(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
