@@ -97,7 +97,7 @@ class Rig:
     """Packages on a rig; apt does as it is told unless `refuses`."""
 
     def __init__(self, states):
-        self.states, self.asked, self.refuses = states, [], False
+        self.states, self.asked, self.refuses, self.state = states, [], False, "ii"
 
     def run(self, *argv, timeout_s=60):
         if argv[0] == "dpkg-query":
@@ -110,7 +110,7 @@ class Rig:
             name, _, version = word.removesuffix("-").partition("=")
             self.states.pop(name, None)
             if version:
-                self.states[name] = ("ii", version)
+                self.states[name] = (self.state, version)
         for name in argv[argv.index("purge") + 1 :] if "purge" in argv else ():
             self.states.pop(name, None)
         return 0, ""
@@ -136,6 +136,13 @@ def test_after_a_failed_transaction_the_old_driver_is_put_back_with_its_hold(fai
 
 def test_where_the_old_driver_is_on_offer_no_more_nothing_is_left_half_installed(failed):
     failed.refuses = True
+    found = recover.recover(BEFORE)
+    assert (found["restored"], found["broken"]) == (False, [])
+    assert failed.states == {"bash": ("ii", "5")}
+
+
+def test_where_the_old_driver_does_not_compile_either_none_is_left(failed):
+    failed.state = "iF"
     found = recover.recover(BEFORE)
     assert (found["restored"], found["broken"]) == (False, [])
     assert failed.states == {"bash": ("ii", "5")}
