@@ -61,7 +61,7 @@ _PATTERNS = (
     ),
     # NVIDIA/ansible-role-nvidia-driver#72
     _Pattern(
-        r"(?:404 +Not Found|File not found - (?P<file>\S+))",
+        r"Failed to fetch \S+ +(?:404|File not found|Failed to stat)",
         "the archive no longer has a package that the rig's package lists promise",
         "on the rig: sudo apt-get update; then provision again, which takes what the archive has now",
     ),
@@ -106,9 +106,16 @@ _PATTERNS = (
         "turn Secure Boot off in the firmware, or enrol your key at the console: mokutil --import",
     ),
     _Pattern(
-        r"Held packages were changed|held broken packages",
+        r"Held packages were changed",
         "a held package stands in the way",
         "on the rig: apt-mark showhold; let the package go with apt-mark unhold NAME, then provision again",
+    ),
+    # apt says so of any dependency it cannot satisfy, held or not.
+    _Pattern(
+        r"held broken packages",
+        "a held package, or a version from another source, stands in the way",
+        "on the rig: apt-mark showhold; let the package go with apt-mark unhold NAME, or take the other source out of "
+        "/etc/apt/sources.list.d; then provision again",
     ),
 )
 _UNSAID = "it is not said which"

@@ -14,9 +14,6 @@ from rigctl.sim import faults
 FOLDER = Path(__file__).parent
 ROOT = FOLDER.parents[1]
 PAGE = ROOT / "docs" / "failure-modes.md"
-MISMATCH = "driver_library_mismatch"
-MET_BESIDES = {MISMATCH: "brings library and module to the asked driver in one transaction"}
-"""Faults of rigs in use that provisioning meets too."""
 OTHERS = (
     (
         "The archive has the branch only as a transitional package for another one (pop-os/pop#3549).",
@@ -103,10 +100,9 @@ def render() -> str:
     tested = tests_by_fault()
     rows = []
     for fault in faults.catalogue():
-        met = fault.met or MET_BESIDES.get(fault.name, "")
-        if met:
+        if fault.met:
             tests = "<br>".join(f"`{test}`" for test in tested.get(fault.name, ()))
-            rows.append(f"| `{fault.name}`: {fault.summary} | {fault.in_the_field} | {met} | {tests} |")
+            rows.append(f"| `{fault.name}`: {fault.summary} | {fault.in_the_field} | {fault.met} | {tests} |")
     rows += [f"| {mode} | | {met} | `{test}` |" for mode, met, test in OTHERS]
     return INTRODUCTION + "\n".join(rows) + "\n"
 

@@ -31,7 +31,11 @@ ANNOUNCED_BY = {
     "Record what it was built for": "Say what would be built",
     "Install the toolkits, and neither a driver nor a newer toolkit with them": "Name the CUDA repository to apt",
     "Let /usr/local/cuda be the toolkit of cuda_version": "Name the CUDA repository to apt",
+    # Handlers are commands, which check mode leaves out; what notifies them it does announce.
     "Read the package lists again": "Name the CUDA repository to apt",
+    "Build the initial RAM disk again": "Take driver packages from one source only, and keep them from moving by "
+    "themselves",
+    "Read the linker's paths again": "Put the toolkit on the path of programs and of the linker",
 }
 """Tasks that check mode leaves out → the one that speaks for them there."""
 

@@ -39,16 +39,3 @@ def test_1_such_a_box_becomes_a_rig_in_one_run(box: Box) -> None:
 
 def test_2_a_second_run_changes_nothing(box: Box) -> None:
     assert box.provision().rig["changed"] == 0
-
-
-@meets("driver_library_mismatch")
-def test_3_a_library_that_moved_on_is_brought_back_to_the_driver(box: Box) -> None:
-    box.fault("driver_library_mismatch")
-    try:
-        outcome = box.provision()
-        assert (outcome.code, outcome.said) == (0, "")
-        assert box.loaded == "515.105.01"
-        assert box.ssh("nvidia-smi -L | wc -l") == "2"
-        assert box.is_consistent()
-    finally:
-        box.clear("driver_library_mismatch")

@@ -71,7 +71,7 @@ def test_4_a_held_package_that_stands_in_the_way_is_named(fresh: Box) -> None:
     fresh.fault("held_package")
     refused = fresh.provision()
     assert (refused.code, refused.rig["role"]) == (4, "nvidia_driver")
-    assert "a held package stands in the way" in refused.said
+    assert "a held package, or a version from another source, stands in the way" in refused.said
     assert "apt-mark unhold" in refused.hint
     assert fresh.holds() == "libnvidia-compute-515"
     assert fresh.is_consistent()

@@ -49,8 +49,12 @@ def boxes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Box, Box]]
 def interrupt(box: Box, task: str) -> bool:
     """Start a provisioning and interrupt it as soon as the task begins; False where it ended before."""
     known = set(box.runs.glob("*")) if box.runs.exists() else set()
+    # Where these tests run in a shell's background, Ctrl-C is ignored from the start.
     process = subprocess.Popen(
-        box.words(tags=TAGS), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL
+        ["env", "--default-signal=INT", *box.words(tags=TAGS)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        stdin=subprocess.DEVNULL,
     )
     while process.poll() is None:
         logs = [run / "ansible.log" for run in box.runs.glob("*") if run not in known]

@@ -78,6 +78,11 @@ SAID = {
         "Secure Boot refused",
         "mokutil --import",
     ),
+    "a conflict": (
+        "E: Unable to correct problems, you have held broken packages.",
+        "a held package, or a version from another source",
+        "/etc/apt/sources.list.d",
+    ),
     "a hold": (
         "E: Held packages were changed and -y was used without --allow-change-held-packages.",
         "a held package stands in the way",
