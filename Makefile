@@ -1,7 +1,7 @@
 # The developer's loop. `make demo` and `make test` set everything up by themselves on a fresh machine.
 .POSIX:
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test unit rigs molecule lint format bench sizes lock clean
+.PHONY: help setup demo test test-all unit rigs molecule lint format bench sizes lock clean
 
 BIN := .venv/bin
 # Simulated rigs are containers with a systemd of their own: that takes root. What says where packages come from goes along.
@@ -9,7 +9,7 @@ KEEP := RIGCTL_INVENTORY,RIGCTL_RUNS,http_proxy,https_proxy,no_proxy,PIP_INDEX_U
 AS_ROOT := $(if $(filter 0,$(shell id -u)),,sudo --preserve-env=$(KEEP))
 
 help:  ## what can be made
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' Makefile
 
 setup:  ## system packages and .venv (every target below calls it; instant when there is nothing to do)
 	@tools/setup.sh
@@ -17,15 +17,19 @@ setup:  ## system packages and .venv (every target below calls it; instant when 
 demo: setup  ## two simulated rigs: provisioned, accepted, reported, taken down (DEMO='--fault pump_dead' and so on)
 	@$(AS_ROOT) $(BIN)/rigctl demo $(DEMO)
 
-test: setup  ## everything: unit tests, tests on simulated rigs, molecule (at most 20 minutes)
-	$(AS_ROOT) $(BIN)/python -m pytest --durations=15
+test: setup  ## unit tests, tests on simulated rigs without the slow ones, molecule (at most 20 minutes)
+	$(AS_ROOT) $(BIN)/python -m pytest -m 'not slow' --durations=15
+	@$(MAKE) --no-print-directory molecule
+
+test-all: setup  ## everything: the slow tests on simulated rigs too
+	$(AS_ROOT) $(BIN)/python -m pytest --durations=30
 	@$(MAKE) --no-print-directory molecule
 
 unit: setup  ## the tests that need no rigs (seconds)
 	$(BIN)/python -m pytest -m 'not rigs'
 
 rigs: setup  ## the tests on simulated rigs alone
-	$(AS_ROOT) $(BIN)/python -m pytest -m rigs --durations=15
+	$(AS_ROOT) $(BIN)/python -m pytest -m 'rigs and not slow' --durations=15
 
 molecule: setup  ## molecule test of molecule/default: roles, idempotence, testinfra on simulated rigs
 	$(AS_ROOT) env PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/molecule test --scenario-name default

@@ -7,7 +7,17 @@ from typing import Annotated
 
 import typer
 
-from rigctl.cli.common import DEFAULT_RUNS, InventoryOpt, JsonOpt, RigsArg, RunsOpt, console, emit_json
+from rigctl.cli.common import (
+    DEFAULT_RUNS,
+    AskBecomeOpt,
+    InventoryOpt,
+    JsonOpt,
+    RigsArg,
+    RunsOpt,
+    console,
+    emit_json,
+    with_sudo_password,
+)
 
 EPILOG = "Example: rigctl accept rig1,rig2 --profile smoke -i ./inventory"
 
@@ -31,6 +41,7 @@ def accept_command(
     inventory: InventoryOpt = None,
     runs: RunsOpt = DEFAULT_RUNS,
     acceptance_tests: TestsOpt = None,
+    ask_become_pass: AskBecomeOpt = False,
     as_json: JsonOpt = False,
 ) -> None:
     """Accept rigs: facts, burns under the rig's own guard, training, verdicts and a report."""
@@ -40,7 +51,7 @@ def accept_command(
     from rigctl.measure.progress import Progress  # noqa: PLC0415
     from rigctl.report.terminal import print_record  # noqa: PLC0415
 
-    fleet = load_fleet(inventory, rigs)
+    fleet = with_sudo_password(load_fleet(inventory, rigs), asked=ask_become_pass)
     asked = {"rigs": rigs, "profile": profile, "inventory": str(inventory) if inventory else None}
     options = AcceptOptions(fleet, profile, runs, asked, acceptance_tests=tuple(acceptance_tests or ()))
     run_dir = start_run(options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import json
 import os
 import sys
@@ -11,8 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from rigctl.errors import UsageError
+
 if TYPE_CHECKING:
+    from pydantic import SecretStr
+
     from rigctl.errors import RigctlError
+    from rigctl.model.rig import Rig
 
 RigsArg = Annotated[
     str,
@@ -36,6 +42,16 @@ InventoryOpt = Annotated[
 JsonOpt = Annotated[bool, typer.Option("--json", help="Print data as JSON on stdout.")]
 """Use it as `as_json: JsonOpt = False`."""
 
+AskBecomeOpt = Annotated[
+    bool,
+    typer.Option(
+        "-K",
+        "--ask-become-pass",
+        help="Ask for sudo's password, for rigs whose inventory has none.",
+    ),
+]
+"""Use it as `ask_become_pass: AskBecomeOpt = False`, then `ask_secret`."""
+
 RunsOpt = Annotated[
     Path,
     typer.Option("--runs", envvar="RIGCTL_RUNS", metavar="DIR", help="Folder of the run directories."),
@@ -43,6 +59,7 @@ RunsOpt = Annotated[
 """Use it as `runs: RunsOpt = DEFAULT_RUNS`."""
 
 DEFAULT_RUNS = Path("runs")
+SUDO_QUESTION = "password for sudo"
 
 console = Console(stderr=True, highlight=False)
 """Progress and words for people; stdout stays free for data."""
@@ -53,6 +70,29 @@ def emit_json(obj: Any) -> None:
     dump = getattr(obj, "model_dump", None)
     plain = dump(mode="json") if dump else obj
     sys.stdout.write(json.dumps(plain, indent=2, ensure_ascii=False) + "\n")
+
+
+def ask_secret(question: str) -> SecretStr:
+    """Ask for a secret on the terminal, unseen; without one, read a line of standard input.
+
+    Raises:
+        UsageError: nothing was given.
+    """
+    from pydantic import SecretStr  # noqa: PLC0415 - keeps `rigctl --help` fast
+
+    typed = sys.stdin.isatty()
+    given = getpass.getpass(f"{question}: ", sys.stderr) if typed else sys.stdin.readline().rstrip("\r\n")
+    if not given:
+        raise UsageError(f"no answer to: {question}", "type it at the prompt, or give it as a line of standard input")
+    return SecretStr(given)
+
+
+def with_sudo_password(fleet: tuple[Rig, ...], *, asked: bool) -> tuple[Rig, ...]:
+    """The fleet with sudo's password from the prompt, where that is asked for and the inventory has none."""
+    if not asked:
+        return fleet
+    password = ask_secret(SUDO_QUESTION)
+    return tuple(rig.with_become_password(password) for rig in fleet)
 
 
 def print_error(message: str, hint: str) -> None:

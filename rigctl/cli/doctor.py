@@ -7,17 +7,28 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rigctl.cli.common import DEFAULT_RUNS, InventoryOpt, JsonOpt, RigsArg, RunsOpt, emit_json
+from rigctl.cli.common import (
+    DEFAULT_RUNS,
+    SUDO_QUESTION,
+    AskBecomeOpt,
+    InventoryOpt,
+    JsonOpt,
+    RigsArg,
+    RunsOpt,
+    ask_secret,
+    emit_json,
+)
+from rigctl.cli.trusting import agrees
 from rigctl.errors import ExitCode, RigError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rigctl.doctor import Finding, RigExamination
-    from rigctl.fleet.ssh import Untrusted
+    from rigctl.doctor import Finding, LeftOut, RigExamination
     from rigctl.model.rig import Rig
 
 _EXAMPLE = "Example: rigctl doctor rig1 --trust"
+_WIDTH = 20
 
 
 def register(app: typer.Typer) -> None:
@@ -32,86 +43,81 @@ def doctor(
         bool, typer.Option("--trust", help="Show the host key of each rig that is not trusted yet, and record it.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="With --trust: record without asking.")] = False,
+    ask_become_pass: AskBecomeOpt = False,
     runs: RunsOpt = DEFAULT_RUNS,
     as_json: JsonOpt = False,
 ) -> None:
     """Look whether this controller is fit and each rig reachable and fit; each finding with its fix.
 
+    A ladder in order of cause: what only follows from a finding is left out, and named.
+
     Exit code: 0 nothing to do, 1 some finding (an unreachable rig included), 2 usage or inventory.
     """
     # Fabric and paramiko take a quarter of a second to import: only where they are needed.
-    from rigctl.doctor import examine_controller, examine_rigs  # noqa: PLC0415
+    from rigctl.doctor import RIGS_NEED, LeftOut, examine_controller, examine_rigs  # noqa: PLC0415
     from rigctl.inventory import load_fleet  # noqa: PLC0415
 
-    fleet = load_fleet(inventory, rigs)
     controller = examine_controller(runs)
-    examined = {one.rig.name: one for one in examine_rigs(fleet)}
-    if trust:
-        for rig in fleet:
-            examined[rig.name] = _trusted(examined[rig.name], yes=yes)
-    findings = [*controller, *(f for rig in fleet for f in examined[rig.name].findings)]
+    broken = next((f.what for f in controller if not f.ok and f.what in RIGS_NEED), None)
+    examined: list[RigExamination] = []
+    left_out = [LeftOut("rigs", "every rig", broken)] if broken else []
+    if not broken:
+        fleet = load_fleet(inventory, rigs)
+        refused = _trust(fleet, yes=yes) if trust else {}
+        password = ask_secret(SUDO_QUESTION) if ask_become_pass else None
+        by_name = {one.rig.name: one for one in examine_rigs(fleet, inventory, password)}
+        examined = [refused.get(rig.name, by_name[rig.name]) for rig in fleet]
+    findings = [*controller, *(f for one in examined for f in one.findings)]
+    left_out += [one for seen in examined for one in seen.left_out]
     if as_json:
-        emit_json(_as_data(findings))
+        emit_json(_as_data(findings, left_out))
     else:
-        _print(findings, fleet)
+        _print(findings, left_out, examined)
     raise typer.Exit(ExitCode.OK if all(f.ok for f in findings) else ExitCode.FAILED)
 
 
-def _trusted(examined: RigExamination, *, yes: bool) -> RigExamination:
-    """Record keys, jump hosts' first, until the rig is trusted or the person says no; then look at the rig again."""
-    from rigctl.doctor import examine_rig, not_recorded  # noqa: PLC0415
-    from rigctl.fleet.hops import hops_of  # noqa: PLC0415
-    from rigctl.fleet.trust import record_key  # noqa: PLC0415
+def _trust(fleet: Sequence[Rig], *, yes: bool) -> dict[str, RigExamination]:
+    """Record the keys that the person agrees to; return the rigs whose key could not be recorded."""
+    from rigctl.doctor import Finding, RigExamination, trust_rig  # noqa: PLC0415
 
-    for _hop in hops_of(examined.rig.login, examined.rig.name):
-        if examined.untrusted is None or not _wants(examined.untrusted, yes=yes):
-            break
+    refused = {}
+    for rig in fleet:
         try:
-            file = record_key(examined.untrusted.hop.login, examined.untrusted.key)
+            for file in trust_rig(rig, lambda untrusted: agrees(untrusted, yes=yes)):
+                sys.stderr.write(f"recorded in {file}\n")
         except RigError as error:
-            return not_recorded(examined, error)
-        sys.stderr.write(f"recorded in {file}\n")
-        examined = examine_rig(examined.rig)
-    return examined
+            failed = Finding(rig.name, "host key", ok=False, found=error.message, fix=error.hint)
+            refused[rig.name] = RigExamination(rig, (failed,))
+    return refused
 
 
-def _wants(untrusted: Untrusted, *, yes: bool) -> bool:
-    """Show the key and ask; no terminal and no answer is a no. Raises KeyboardInterrupt after Ctrl-C."""
-    from rigctl.fleet.trust import known_name  # noqa: PLC0415
-
-    key, hop = untrusted.key, untrusted.hop
-    sys.stderr.write(f"{hop.label} ({known_name(hop.login)}) shows {key.key_type} {key.fingerprint}\n")
-    if yes:
-        return True
-    try:
-        return typer.confirm("Is this the fingerprint that the rig itself shows? Trust it?", err=True)
-    except typer.Abort as no_answer:
-        sys.stderr.write("\n")
-        # click says the same of Ctrl-C and of an input that has ended.
-        if isinstance(no_answer.__context__, KeyboardInterrupt):
-            raise KeyboardInterrupt from None
-        return False
-
-
-def _as_data(findings: Sequence[Finding]) -> dict[str, object]:
+def _as_data(findings: Sequence[Finding], left_out: Sequence[LeftOut]) -> dict[str, object]:
     return {
         "findings": [
             {"subject": f.subject, "what": f.what, "ok": f.ok, "found": f.found, "fix": f.fix} for f in findings
         ],
-        "counts": {"ok": sum(f.ok for f in findings), "finding": sum(not f.ok for f in findings)},
+        "left_out": [{"subject": one.subject, "what": one.what, "because": one.because} for one in left_out],
+        "counts": {
+            "ok": sum(f.ok for f in findings),
+            "finding": sum(not f.ok for f in findings),
+            "left_out": len(left_out),
+        },
     }
 
 
-def _print(findings: Sequence[Finding], fleet: Sequence[Rig]) -> None:
+def _print(findings: Sequence[Finding], left_out: Sequence[LeftOut], examined: Sequence[RigExamination]) -> None:
     subject = ""
     for finding in findings:
         if finding.subject != subject:
             subject = finding.subject
             sys.stdout.write(f"{subject}\n")
         mark = "ok " if finding.ok else "FIX"
-        sys.stdout.write(f"  {mark}  {finding.what:<15} {finding.found}\n")
+        sys.stdout.write(f"  {mark}  {finding.what:<{_WIDTH}} {finding.found}\n")
         if finding.fix:
-            sys.stdout.write(f"       {'':<15} {finding.fix}\n")
-    bad = {f.subject for f in findings if not f.ok}
-    fit = sum(rig.name not in bad for rig in fleet)
-    sys.stdout.write(f"doctor: {fit} of {len(fleet)} rigs fit · findings: {sum(not f.ok for f in findings)}\n")
+            sys.stdout.write(f"       {'':<{_WIDTH}} {finding.fix}\n")
+        follow = [one.what for one in left_out if (one.subject, one.because) == (subject, finding.what)]
+        if follow and not finding.ok:
+            sys.stdout.write(f"       {'':<{_WIDTH}} follows from it: {', '.join(follow)}\n")
+    fit = sum(one.fit for one in examined)
+    rigs = f"{fit} of {len(examined)} rigs fit" if examined else "no rig was asked"
+    sys.stdout.write(f"doctor: {rigs} · findings: {sum(not f.ok for f in findings)}\n")

@@ -9,7 +9,18 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from rigctl.cli.common import DEFAULT_RUNS, InventoryOpt, JsonOpt, RigsArg, RunsOpt, console, emit_json
+from rigctl.cli.common import (
+    DEFAULT_RUNS,
+    SUDO_QUESTION,
+    AskBecomeOpt,
+    InventoryOpt,
+    JsonOpt,
+    RigsArg,
+    RunsOpt,
+    ask_secret,
+    console,
+    emit_json,
+)
 from rigctl.cli.watching import REFRESH_HZ, watching
 
 if TYPE_CHECKING:
@@ -26,6 +37,7 @@ _STYLES = {
 }  # fmt: skip
 
 CheckOpt = Annotated[bool, typer.Option("--check", help="Say what would change; change nothing.")]
+DiffOpt = Annotated[bool, typer.Option("--diff", help="Log what changes in files, line by line (see ansible.log).")]
 TagsOpt = Annotated[
     str,
     typer.Option("--tags", metavar="ROLES", help="Only these roles, such as nvidia_driver,cuda."),
@@ -40,7 +52,9 @@ def register(app: typer.Typer) -> None:
 def provision_command(
     rigs: RigsArg = "all",
     check: CheckOpt = False,
+    diff: DiffOpt = False,
     tags: TagsOpt = "",
+    ask_become_pass: AskBecomeOpt = False,
     inventory: InventoryOpt = None,
     runs: RunsOpt = DEFAULT_RUNS,
     as_json: JsonOpt = False,
@@ -49,7 +63,15 @@ def provision_command(
     from rigctl.provision import ProvisionOptions, attempt  # noqa: PLC0415 - keeps `rigctl --help` fast
 
     wanted = tuple(tag.strip() for tag in tags.split(",") if tag.strip())
-    options = ProvisionOptions(inventory=inventory, runs=runs, rigs=rigs, check=check, tags=wanted)
+    options = ProvisionOptions(
+        inventory=inventory,
+        runs=runs,
+        rigs=rigs,
+        check=check,
+        diff=diff,
+        tags=wanted,
+        become_password=ask_secret(SUDO_QUESTION) if ask_become_pass else None,
+    )
     with contextlib.ExitStack() as shown:
         outcome = attempt(options, lambda progress: shown.enter_context(watch_provision(progress, console)))
     if as_json:

@@ -164,7 +164,8 @@ def clear(
 def _described(one: faults.Fault) -> str:
     parameters = "".join(f" [{own.name}={own.default}]" for own in one.parameters)
     found = f"found by {', '.join(one.found_by)}" if one.found_by else "survived, and noted"
-    return f"{one.name}{parameters}\n    {one.summary}\n    {found}; accept exits {one.exit_code}"
+    met = f"provision: {one.met}" if one.met else f"{found}; accept exits {one.exit_code}"
+    return f"{one.name}{parameters}\n    {one.summary}\n    {met}"
 
 
 def _pair(word: str) -> tuple[str, str]:

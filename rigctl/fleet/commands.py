@@ -104,9 +104,9 @@ class Commands(ABC):
 
     def _sudo_remedy(self) -> str:
         if self.login.become_password is not None:
-            return "correct ansible_become_password in the inventory"
+            return "correct it: ansible_become_password in the inventory, or what --ask-become-pass was given"
         return (
-            "set ansible_become_password in the inventory (vaulted), or on the rig: "
+            "give --ask-become-pass, or set ansible_become_password in the inventory (vaulted), or on the rig: "
             f"echo '{self.user} ALL=(ALL) NOPASSWD:ALL' | sudo tee /etc/sudoers.d/rigctl"
         )
 

@@ -1,4 +1,4 @@
-"""One SSH connection per rig, for everything; the only module that imports fabric and paramiko.
+"""One SSH connection per rig, for everything; with `auth` the only module that imports fabric and paramiko.
 
 - The socket is our own, with TCP_NODELAY: paramiko leaves Nagle's algorithm on, which costs 45 ms a command.
 - Host keys are checked always; an unknown or changed one is refused, with its fingerprint.
@@ -40,6 +40,7 @@ from rigctl.errors import (
     RigError,
     RigUnreachable,
 )
+from rigctl.fleet.auth import Password
 from rigctl.fleet.commands import Commands, Reply, lost
 from rigctl.fleet.exchange import pump
 from rigctl.fleet.hops import Hop, hops_of
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from paramiko import Channel, SSHClient, Transport
+    from pydantic import SecretStr
 
     from rigctl.model.rig import Login
 
@@ -82,10 +84,14 @@ class Untrusted(HostKeyUnknown):
 
 
 class RigConnection(Commands):
-    """The connection to one rig; for one thread at a time, but `close` may come from any."""
+    """The connection to one rig; for one thread at a time, but `close` may come from any.
 
-    def __init__(self, login: Login, name: str) -> None:
+    With `password` the rig itself is logged in to by that and by no key; jump hosts are by key always.
+    """
+
+    def __init__(self, login: Login, name: str, *, password: SecretStr | None = None) -> None:
         super().__init__(login, name, login.user or getpass.getuser())
+        self._password = password
         self._opened: list[Connection] = []
         self._sock: socket.socket | None = None
         self._proxy: subprocess.Popen[bytes] | None = None
@@ -135,7 +141,8 @@ class RigConnection(Commands):
         try:
             if gateway is None:
                 self._sock, self._proxy = _socket_to(hop.login)
-            connection = _fabric_connection(hop, gateway, self._sock)
+            strategy = Password(hop, self._password) if self._password and hop.is_rig else _Keys(hop)
+            connection = _fabric_connection(hop, gateway, self._sock, strategy)
             connection.open()
             connection.transport.set_keepalive(_KEEPALIVE_S)
         except RigError:
@@ -245,11 +252,11 @@ class _Keys:
             agent.close()
 
 
-def _fabric_connection(hop: Hop, gateway: Connection | None, sock: Any) -> Connection:
+def _fabric_connection(hop: Hop, gateway: Connection | None, sock: Any, strategy: _Keys | Password) -> Connection:
     """Build Fabric's connection to one hop; what ssh_config says is in the login already."""
     login = hop.login
     arguments: dict[str, Any] = {
-        "auth_strategy": _Keys(hop),
+        "auth_strategy": strategy,
         "banner_timeout": login.connect_timeout_s,
         "auth_timeout": _AUTH_TIMEOUT_S,
         "channel_timeout": _CHANNEL_TIMEOUT_S,

@@ -6,6 +6,7 @@ Ansible would give it (`ansible_ssh_common_args`, …), so ProxyJump, UserKnownH
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import shutil
@@ -72,6 +73,7 @@ def build_login(host: str, values: Mapping[str, Any], defaults: ConnectionDefaul
         proxy_jump=_resolved_jump(host, _unless_none(client.get("proxyjump"))),
         proxy_command=_unless_none(client.get("proxycommand")),
         host_key_alias=_unless_none(client.get("hostkeyalias")),
+        openssh_only=_openssh_only(client),
         connect_timeout_s=_timeout(host, values, defaults, client),
         become_password=_become_password(host, values),
     )
@@ -146,6 +148,24 @@ def _known_hosts_files(client: Mapping[str, list[str]]) -> tuple[str, ...]:
         f for key in ("userknownhostsfile", "globalknownhostsfile") for v in client.get(key, ()) for f in v.split()
     ]
     return tuple(str(Path(name).expanduser()) for name in files if name != _NO_TIMEOUT)
+
+
+def _openssh_only(client: Mapping[str, list[str]]) -> tuple[str, ...]:
+    """Name the settings of this login that paramiko does not have; `ssh -G` prints most only where they are set."""
+    found = []
+    agent = _unless_none(client.get("identityagent"))
+    if agent not in (None, "SSH_AUTH_SOCK", "$SSH_AUTH_SOCK", os.environ.get("SSH_AUTH_SOCK")):
+        found.append(f"IdentityAgent (run: export SSH_AUTH_SOCK={agent})")
+    found += [f"CertificateFile {name}" for name in client.get("certificatefile", ())]
+    found += ["PKCS11Provider"] if _unless_none(client.get("pkcs11provider")) else []
+    # Debian and Ubuntu say yes to everybody; without a ticket it means nothing.
+    found += ["GSSAPIAuthentication"] if client.get("gssapiauthentication") == ["yes"] and _has_ticket() else []
+    return tuple(found)
+
+
+def _has_ticket() -> bool:
+    """Whether there may be a Kerberos ticket: a cache is named, or stands at its usual place."""
+    return "KRB5CCNAME" in os.environ or Path(f"/tmp/krb5cc_{os.getuid()}").exists()  # noqa: S108 - Kerberos's own name
 
 
 def _unless_none(values: list[str] | None) -> str | None:

@@ -25,6 +25,7 @@ CLASS_PREFIX = "class_"
 ROLE_VARIABLES = {
     "nvidia_driver_branch": "driver_branch",
     "cuda_version": "cuda_version",
+    "cuda_allow_unrunnable": "cuda_allow_unrunnable",
     "pytorch_version": "torch_version",
     "pytorch_build": "torch_build",
     "nvidia_driver_power_limit_w": "power_limit_w",

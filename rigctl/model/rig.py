@@ -25,6 +25,8 @@ class Login(BaseModel):
     """A command that carries the connection, as in OpenSSH's ProxyCommand; `%h`, `%p` and `%r` still in it."""
     host_key_alias: str | None = None
     """The name under which known_hosts holds the rig, as in OpenSSH's HostKeyAlias."""
+    openssh_only: tuple[str, ...] = ()
+    """What this login has that OpenSSH's client knows and rigctl's own connection does not, as in ssh_config."""
     connect_timeout_s: float = 10
     become_password: SecretStr | None = None
 
@@ -43,3 +45,10 @@ class Rig(BaseModel):
     def rig_class(self) -> str:
         """The inventory group `class_*` that the rig belongs to, without the prefix."""
         return self.spec.rig_class
+
+    def with_become_password(self, password: SecretStr) -> Rig:
+        """The same rig with a password for sudo, unless the inventory has one: as Ansible's `--ask-become-pass`."""
+        if self.login.become_password is not None:
+            return self
+        login = self.login.model_copy(update={"become_password": password})
+        return self.model_copy(update={"login": login})

@@ -110,6 +110,8 @@ class SoftwareSpec(_Literal):
     """`nvidia_driver_branch`, such as "515"."""
     cuda_version: str
     """`cuda_version`, such as "11.7"."""
+    cuda_allow_unrunnable: bool = False
+    """`cuda_allow_unrunnable`: the toolkit may be newer than the driver can run."""
     torch_version: str
     """`pytorch_version`; `auto` = chosen by the table for driver branch and Python."""
     torch_build: str

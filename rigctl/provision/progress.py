@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from rigctl.provision.outcome import RigProvision, State
+from rigctl.provision.remedies import recognise
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -116,14 +117,16 @@ def _outcome(rig: RigNow) -> RigProvision:
     counts = {key: rig.counts.get(key, 0) for key in ("ok", "changed", "skipped")}
     if state == "ok":
         return RigProvision(name=rig.name, state="changed" if counts["changed"] else "ok", **counts)
+    message = rig.message or "Ansible ended before it came to this rig"
+    known = recognise(message)
     return RigProvision(
         name=rig.name,
         state=state,
         failed=rig.counts.get("failures", 0),
         role=rig.failed_role,
         task=rig.failed_task,
-        message=rig.message or "Ansible ended before it came to this rig",
-        hint=_hint(rig.name, state),
+        message=f"{known.said} | {message}" if known else message,
+        hint=known.remedy if known else _hint(rig.name, state),
         **counts,
     )
 

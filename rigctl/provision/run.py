@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import ansible_runner
 
-from rigctl import assets
+from rigctl import assets, compat
 from rigctl.errors import ChangeIncomplete, UsageError
 from rigctl.inventory import load_fleet
 from rigctl.model.run import RunRig
+from rigctl.provision.become import become_settings
 from rigctl.provision.outcome import ProvisionOutcome
 from rigctl.provision.progress import ProvisionProgress
 from rigctl.provision.settings import ansible_environment
@@ -25,12 +26,16 @@ from rigctl.store import RunDir
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pydantic import SecretStr
+
     from rigctl.model.rig import Rig
 
 DEFAULT_INVENTORY = Path("inventory")
 LOG = "ansible.log"
 _CANCEL_LOOK_S = 1
 """So often ansible-runner asks whether it shall end, where Ansible says nothing."""
+_CHOOSERS = {"nvidia_driver", "cuda", "pytorch"}
+"""The roles whose wishes must go together."""
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
@@ -44,8 +49,12 @@ class ProvisionOptions:
     """Ansible host pattern."""
     check: bool = False
     """Say what would change, change nothing."""
+    diff: bool = False
+    """Log what changes in files, line by line."""
     tags: tuple[str, ...] = ()
     """Only these roles."""
+    become_password: SecretStr | None = None
+    """Sudo's password for rigs whose inventory has none; None: none is given."""
 
     @property
     def inventory_path(self) -> Path:
@@ -77,12 +86,14 @@ def attempt(
     """Provision a fleet and return what became of it; `watch` is given the progress before Ansible starts.
 
     Raises:
-        UsageError: no such inventory, rig or tag.
+        UsageError: no such inventory, rig or tag, or wishes that do not go together.
         ChangeIncomplete: Ansible itself did not run.
     """
     playbook = assets.playbooks_dir() / "site.yml"
     _refuse_unknown_tags(options.tags, known_tags(playbook))
     fleet = load_fleet(options.inventory, options.rigs)
+    if not options.tags or set(options.tags) & _CHOOSERS:
+        compat.refuse_wishes(fleet)
     environment = ansible_environment()
     total = count_tasks(playbook, assets.roles_dir(), options.tags)
     progress = ProvisionProgress([rig.name for rig in fleet], total)
@@ -125,6 +136,7 @@ def _asked(options: ProvisionOptions) -> dict[str, Any]:
         "rigs": options.rigs,
         "inventory": str(options.inventory_path),
         "check": options.check,
+        "diff": options.diff,
         "tags": list(options.tags),
     }
 
@@ -162,21 +174,25 @@ class _Ansible:
         """Run to the end and return ansible-runner's word for it; after Ctrl-C Ansible is ended first."""
         # A future and not a thread to join: in CPython 3.11 and 3.12 a join that Ctrl-C breaks off takes the thread for
         # ended (gh-90882), and Ansible would go on by itself.
-        with tempfile.TemporaryDirectory(prefix="rigctl-provision-") as folder, ThreadPoolExecutor(1) as pool:
-            ended = pool.submit(self._run, folder, handler)
+        with (
+            tempfile.TemporaryDirectory(prefix="rigctl-provision-") as folder,
+            become_settings(self._options.become_password) as become,
+            ThreadPoolExecutor(1) as pool,
+        ):
+            ended = pool.submit(self._run, folder, become, handler)
             try:
                 return ended.result()
             finally:
                 self._cancelled.set()
                 wait([ended])
 
-    def _run(self, folder: str, handler: Callable[[dict[str, Any]], bool]) -> str:
+    def _run(self, folder: str, become: dict[str, str], handler: Callable[[dict[str, Any]], bool]) -> str:
         runner = ansible_runner.run(
             private_data_dir=folder,
             playbook=str(self._playbook),
             inventory=str(self._options.inventory_path),
             limit=self._limit,
-            envvars=self._environment,
+            envvars=self._environment | become,
             cmdline=self._command_line(),
             event_handler=handler,
             cancel_callback=self._cancelled.is_set,
@@ -188,6 +204,7 @@ class _Ansible:
 
     def _command_line(self) -> str:
         words = ["--check"] if self._options.check else []
+        words += ["--diff"] if self._options.diff else []
         if self._options.tags:
             words += ["--tags", ",".join(self._options.tags)]
         return " ".join(words)

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 _IMPORT_TASKS = ("ansible.builtin.import_tasks", "import_tasks")
 _IMPORT_ROLE = ("ansible.builtin.import_role", "import_role")
+_ALWAYS = "always"
+"""Ansible runs what carries this tag whatever is chosen."""
 _META = ("ansible.builtin.meta", "meta")
 
 
@@ -21,15 +23,16 @@ def count_tasks(playbook: Path, roles: Path, tags: Collection[str] = ()) -> int:
     for play in _load(playbook):
         total += 1  # facts are gathered
         for task in play.get("tasks", []):
-            chosen = not tags or set(task.get("tags", ())) & set(tags)
+            chosen = not tags or set(task.get("tags", ())) & {*tags, _ALWAYS}
             total += _argument_checks(task, roles)  # whatever the tags
             total += _count(task, playbook.parent, roles) if chosen else 0
     return total
 
 
 def known_tags(playbook: Path) -> set[str]:
-    """The tags that tasks of the playbook carry."""
-    return {tag for play in _load(playbook) for task in play.get("tasks", []) for tag in task.get("tags", ())}
+    """The tags that tasks of the playbook can be chosen by."""
+    tags = {tag for play in _load(playbook) for task in play.get("tasks", []) for tag in task.get("tags", ())}
+    return tags - {_ALWAYS}
 
 
 def _argument_checks(task: dict[str, Any], roles: Path) -> int:

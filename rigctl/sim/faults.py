@@ -14,6 +14,7 @@ from rigctl.errors import RigctlError, UsageError
 from rigctl.sim import podman, state
 from rigctl.sim.machine.hardware.rigsim import faults as hardware
 from rigctl.sim.machine.hardware.rigsim.faults import MOMENTS, FaultInfo, Parameter
+from rigctl.sim.provisioning_faults import PROVISIONING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,6 +40,8 @@ class Fault:
     parameters: tuple[Parameter, ...] = ()
     needs: str = ""
     """What the rig must be before the fault can happen."""
+    met: str = ""
+    """How provisioning meets it; empty for a fault of rigs in use."""
 
     def as_json(self) -> dict[str, Any]:
         """Return the entry as plain data."""
@@ -78,8 +81,10 @@ _NEEDS = {"driver_library_mismatch": "a driver from apt, loaded (provision the r
 
 def catalogue() -> tuple[Fault, ...]:
     """Return every fault, by name."""
-    words = {**_IN_THE_FIELD, **_OTHERS_IN_THE_FIELD}
-    entries = (*hardware.CATALOGUE, *_OTHERS)
+    provisioning = {fault.name: fault for fault in PROVISIONING}
+    words = {**_IN_THE_FIELD, **_OTHERS_IN_THE_FIELD, **{fault.name: fault.in_the_field for fault in PROVISIONING}}
+    needs = {**_NEEDS, **{fault.name: fault.needs for fault in PROVISIONING}}
+    entries = (*hardware.CATALOGUE, *_OTHERS, *(fault.info for fault in PROVISIONING))
     found = (
         Fault(
             name=info.name,
@@ -88,7 +93,8 @@ def catalogue() -> tuple[Fault, ...]:
             found_by=info.found_by,
             exit_code=info.exit_code,
             parameters=info.parameters,
-            needs=_NEEDS.get(info.name, ""),
+            needs=needs.get(info.name, ""),
+            met=provisioning[info.name].met if info.name in provisioning else "",
         )
         for info in entries
     )

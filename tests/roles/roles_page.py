@@ -8,15 +8,17 @@ import yaml
 ROOT = Path(__file__).parents[2]
 ROLES = ROOT / "roles"
 PAGE = ROOT / "docs" / "roles.md"
-ORDER = ("base", "nvidia_driver", "cuda", "pytorch", "gpu_burn", "cpu_burn")
+ORDER = ("compat", "base", "nvidia_driver", "cuda", "pytorch", "container_toolkit", "gpu_burn", "cpu_burn")
 """As `playbooks/site.yml` calls them."""
+BY_OTHERS = ("reboot",)
+"""Roles that other roles call."""
 
 INTRODUCTION = """\
 # Roles
 
 This page is written by `python tests/roles/roles_page.py` from the roles themselves.
 
-`playbooks/site.yml` calls six roles in this order; `rigctl provision` drives it, and so does plain Ansible:
+`playbooks/site.yml` calls these roles in this order; `rigctl provision` drives it, and so does plain Ansible:
 
 ```
 rigctl provision rig1 -i inventory
@@ -46,17 +48,58 @@ real one: nvidia-driver-515 515.105.01 (515.105.01-0ubuntu1). Nothing was instal
 nvidia_driver_source: cuda_repo or nvidia_driver_branch: "535".
 ```
 
+`nvidia_driver_source: auto` takes the first of Ubuntu's archive, the deb cache (a folder of packages on the rig,
+`nvidia_driver_deb_cache`) and NVIDIA's CUDA repository that truly has the branch. Versions that
+`roles/nvidia_driver/files/known_bad.yml` names are left out, with the reason. The transaction also brings headers for
+the running kernel and the one that boots next, and the gcc that built each; afterwards both must have the module.
+`nvidia_driver_modules: signed` takes Ubuntu's signed modules instead, which Secure Boot accepts.
+
 A rig that already has the branch keeps its version until `nvidia_driver_version` asks for another one. After
 installing, the loaded driver, the library and the asked version are compared; the rig is restarted where the loaded one
 is not the installed one. `nvidia_driver_reboot: ask` stops that rig with a message instead, `never` goes on.
 
+## Nobody is locked out
+
+Where a restart is needed, the role `reboot` looks first, and refuses with the reason and the remedy where the rig would
+wait for somebody at the console: an encrypted volume that nothing opens, a line of `/etc/fstab` whose source is gone, a
+network configured for an interface that a new card has renamed, a full `/boot`, packages that dpkg has not finished
+with. `nvidia_driver` asks before it installs anything and again before the restart. A new kernel is started once on
+trial and becomes the default only when the check behind it has passed; a power cycle in between brings the old one
+back. A local connection, and the controller under any name, are never restarted.
+
+A transaction that fails is taken back: dpkg is consistent afterwards, with the driver that was there before. A power
+limit is refused outside a card's range, above the board's default where `nvidia_driver_psu_w` does not say what the
+power supply gives, and where cards, CPU (`nvidia_driver_cpu_w`) and 100 W together exceed 0.85 of it.
+
+`playbooks/decommission.yml` takes the driver off again, and what came with it, and restarts the rig. CUDA, PyTorch and
+gpu-burn stay:
+
+```
+ANSIBLE_ROLES_PATH=roles ansible-playbook -i inventory playbooks/decommission.yml --limit rig1
+```
+
 ## How PyTorch is chosen
 
-From three tables in `roles/pytorch/files/`, each row with its source: builds and the least driver they need, Python
-versions, and the highest CUDA of each driver branch. Builds for the branch's own CUDA come before those that run only
-by minor-version compatibility (the driver then cannot compile PTX); among them the newest version wins. So driver 515
-with Python 3.10 gets 2.0.1+cu117. `pytorch_version` and `pytorch_build` choose by hand; `cpu` needs no driver, and
-`distribution` takes `python3-torch` of the distribution.
+From the tables of the role `compat`: builds and the least driver they need, Python versions, and the highest CUDA of
+each driver branch, each row with its source. Builds for the branch's own CUDA come before those that run only by
+minor-version compatibility (the driver then cannot compile PTX); among them the newest version wins. So driver 515 with
+Python 3.10 gets 2.0.1+cu117. `pytorch_version` and `pytorch_build` choose by hand; `cpu` needs no driver, and
+`distribution` takes `python3-torch` of the distribution. `rigctl compat` asks the same tables, see
+[compat.md](compat.md).
+
+## CUDA beside other installations
+
+Before apt reads anything, `cuda` clears away what other installations left of NVIDIA's repository: two lists with
+different keys stop apt altogether, and so does a key that was retired. Only packages `cuda-toolkit-X-Y` are installed;
+the meta packages `cuda` and `cuda-toolkit` would bring a newer toolkit and a driver. `cuda_more_versions` installs
+further ones beside it. A toolkit that the loaded driver cannot run is refused, unless `cuda_allow_unrunnable` is true.
+
+## Containers
+
+Before anything else, `container_toolkit` looks for running containers that can use a card and refuses the rig while
+there are any: packages reload systemd, and a reload can take the cards from them. Where `container_toolkit_install` is
+true, it installs NVIDIA's container toolkit, writes the CDI specification anew whenever the driver is another one, and
+lets one container list the cards.
 
 ## Variables
 """
@@ -73,9 +116,9 @@ def overwritten(role: str) -> str:
 
 
 def render() -> str:
-    lists = "".join(f"**{role}**\n\n{overwritten(role)}\n\n" for role in ORDER)
+    lists = "".join(f"**{role}**\n\n{overwritten(role)}\n\n" for role in (*ORDER, *BY_OTHERS))
     parts = [INTRODUCTION.replace("{overwritten}\n", lists)]
-    for role in ORDER:
+    for role in (*ORDER, *BY_OTHERS):
         spec = load(role, "meta/argument_specs.yml")["argument_specs"]["main"]
         defaults = load(role, "defaults/main.yml")
         parts.append(f"### {role}\n\n{spec['short_description']}\n\n| variable | default | what |\n|---|---|---|")

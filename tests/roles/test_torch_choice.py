@@ -7,20 +7,13 @@ from ansible.errors import AnsibleFilterError
 
 from .roles_page import ROLES
 
-spec = importlib.util.spec_from_file_location("torch_choice", ROLES / "pytorch" / "filter_plugins" / "torch_choice.py")
+spec = importlib.util.spec_from_file_location("torch_choice", ROLES / "compat" / "filter_plugins" / "compat.py")
 torch_choice = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(torch_choice)
 
-FILES = ROLES / "pytorch" / "files"
-TABLES = {
-    "builds": (FILES / "torch_builds.csv").read_text(encoding="utf-8"),
-    "pythons": (FILES / "torch_pythons.csv").read_text(encoding="utf-8"),
-    "drivers": (FILES / "driver_branches.csv").read_text(encoding="utf-8"),
-}
-
 
 def choose(driver, python, version="auto", build="auto"):
-    return torch_choice.torch_choice(TABLES, {"driver": driver, "python": python}, {"version": version, "build": build})
+    return torch_choice.torch_choice({"driver": driver, "python": python}, {"version": version, "build": build})
 
 
 @pytest.mark.parametrize(
@@ -88,11 +81,11 @@ def test_impossible_combinations_say_what_would_have_to_change(driver, python, v
 
 
 def test_every_row_names_its_source():
-    for name, table in TABLES.items():
-        assert all(row["source"] for row in torch_choice.rows(table)), name
+    for name in torch_choice.TABLES:
+        assert all(row["source"] for row in torch_choice.rows(name)), name
 
 
 def test_every_build_has_a_python_range_and_runs_on_some_branch():
-    minors = {row["torch_minor"] for row in torch_choice.rows(TABLES["pythons"])}
-    known = {".".join(row["torch"].split(".")[:2]) for row in torch_choice.rows(TABLES["builds"])}
+    minors = {row["torch_minor"] for row in torch_choice.rows("pythons")}
+    known = {".".join(row["torch"].split(".")[:2]) for row in torch_choice.rows("builds")}
     assert known - minors == {"1.11"}  # older than the published matrix: never chosen

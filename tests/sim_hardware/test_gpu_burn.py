@@ -190,6 +190,17 @@ def test_nvcc_makes_what_it_was_asked_for(built, tmp_path, flags, images):
     assert [line for line in lines if line.startswith(("ptx", "sass"))] == images
 
 
+def test_cuobjdump_lists_machine_code_and_ptx(built, tmp_path):
+    assert build_compare(built, tmp_path, "-arch=compute_80", "-gencode", "arch=compute_86,code=sm_86").returncode == 0
+    cuobjdump = str(built / "cuda-11.7" / "bin" / "cuobjdump")
+    listed = subprocess.run(
+        [cuobjdump, "--list-elf", "compare.fatbin"], check=True, cwd=tmp_path, capture_output=True, text=True
+    )
+    assert listed.stdout == "ELF file    1: compare.1.sm_86.cubin\n"
+    refused = subprocess.run([cuobjdump, "--list-elf", "compare.cu"], check=False, cwd=tmp_path, capture_output=True)
+    assert refused.returncode == 1
+
+
 def test_nvcc_refuses_what_it_does_not_know(built, tmp_path):
     reply = build_compare(built, tmp_path, "-arch=compute_89")
     assert reply.returncode == 1

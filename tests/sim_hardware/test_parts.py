@@ -127,7 +127,7 @@ class TestSystemPrograms:
     def installed(self, tmp_path, monkeypatch):
         path = tmp_path / "nvidia.ko"
         path.write_text("515.105.01\n")
-        monkeypatch.setattr(module, "installed_file", lambda: path)
+        monkeypatch.setattr(module, "installed_file", lambda **_: path)
 
     def test_modinfo(self, paths, capsys):
         assert shims.modinfo(paths, ["-F", "version", "nvidia"]) == 0

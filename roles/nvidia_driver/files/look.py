@@ -1,7 +1,8 @@
 """Look at a rig's NVIDIA driver: what is loaded, what the library is, how the cards are set.
 
 Runs on the rig with the system's Python (3.10 or newer, standard library only), changes nothing, and prints one JSON
-object. Its one argument are the role's wishes as JSON: power_limit_w, persistence.
+object. Its one argument are the role's wishes as JSON: power_limit_w, psu_w, cpu_w, persistence, settings (the files
+whose presence is asked).
 """
 
 import json
@@ -13,7 +14,20 @@ import sys
 from pathlib import Path
 from typing import Any
 
-CARD_FIELDS = ("index", "uuid", "power.limit", "power.min_limit", "power.max_limit", "persistence_mode")
+CARD_FIELDS = (
+    "index",
+    "uuid",
+    "power.limit",
+    "power.min_limit",
+    "power.max_limit",
+    "power.default_limit",
+    "persistence_mode",
+)
+REST_W = 100
+"""Board, memory, disks and fans beside cards and CPU: our proposal."""
+PSU_SHARE = 0.85
+"""How much of a power supply's figure may be planned: room for the cards' short peaks, our proposal."""
+NOUVEAU_SETTINGS = "etc/modprobe.d/gpu-rig-nouveau.conf"
 MODULE_FILES = ("/sys/module/nvidia/version", "/sys/module/nouveau")
 
 
@@ -36,6 +50,14 @@ def read_cards(text: str) -> list[dict[str, str]]:
     return [dict(zip(CARD_FIELDS, line, strict=True)) for line in lines if len(line) == len(CARD_FIELDS)]
 
 
+def initramfs_stale(kernel: str, root: Path = Path("/")) -> bool:
+    """Whether the initial RAM disk is older than the settings that keep nouveau away, as after an interrupted run."""
+    settings, image = root / NOUVEAU_SETTINGS, root / f"boot/initrd.img-{kernel}"
+    if not settings.is_file() or not (root / f"boot/vmlinuz-{kernel}").is_file():
+        return False
+    return not image.is_file() or image.stat().st_mtime < settings.stat().st_mtime
+
+
 def look_at_rig() -> dict[str, Any]:
     """What is loaded, what would be loaded, and what the cards report."""
     loaded, nouveau = (Path(path) for path in MODULE_FILES)
@@ -55,6 +77,8 @@ def look_at_rig() -> dict[str, Any]:
         "dkms": run("dkms", "status")[1].strip(),
         "headers_missing": not Path(f"/lib/modules/{kernel}/build").exists(),
         "initramfs": shutil.which("update-initramfs") is not None,
+        "initramfs_stale": initramfs_stale(kernel),
+        "kernel_on_trial": Path("/etc/default/grub.d/90-gpu-rig-trial.cfg").is_file(),
         "secure_boot": any(value[-1:] == b"\x01" for value in efi),
     }
 
@@ -68,6 +92,35 @@ def refused_limits(cards: list[dict[str, str]], limit_w: float | None) -> list[s
         for card in cards
         if not as_watts(card["power.min_limit"], -1) <= limit_w <= as_watts(card["power.max_limit"], -1)
     ]
+
+
+def limit_refusal(cards: list[dict[str, str]], limit_w: float | None, psu_w: float | None, cpu_w: float) -> str:
+    """Why the cards' power limit, W, cannot be set with this power supply; empty where it can."""
+    outside = refused_limits(cards, limit_w)
+    if outside:
+        return (
+            f"nvidia_driver_power_limit_w: {limit_w} is outside the range of {' and '.join(outside)}. Choose a figure "
+            "within it, or leave the variable out for the board's default."
+        )
+    defaults = [as_watts(card["power.default_limit"], 0) for card in cards]
+    if psu_w is None:
+        raised = [default for default in defaults if limit_w is not None and limit_w > default]
+        return (
+            f"nvidia_driver_power_limit_w: {limit_w} is more than the board's own {raised[0]:.0f} W. Say with "
+            "nvidia_driver_psu_w what the power supply gives, or stay at the board's figure."
+            if raised
+            else ""
+        )
+    cards_w = sum(defaults) if limit_w is None else limit_w * len(cards)
+    total_w, planned_w = cards_w + cpu_w + REST_W, PSU_SHARE * psu_w
+    if total_w <= planned_w:
+        return ""
+    most_w = int((planned_w - cpu_w - REST_W) // max(len(cards), 1))
+    return (
+        f"{len(cards)} cards at {cards_w:.0f} W together, {cpu_w:.0f} W for the CPU (nvidia_driver_cpu_w) and "
+        f"{REST_W} W for the rest are {total_w:.0f} W, more than {PSU_SHARE} of nvidia_driver_psu_w: {psu_w:.0f}. "
+        f"Set nvidia_driver_power_limit_w to at most {most_w}, or fit a larger power supply."
+    )
 
 
 def cards_differ(cards: list[dict[str, str]], limit_w: float | None, persistence: bool) -> bool:
@@ -89,7 +142,8 @@ def main(argument: str) -> None:
     wishes = json.loads(argument)
     looked = look_at_rig()
     limit_w = wishes["power_limit_w"]
-    looked["limit_refused_by"] = refused_limits(looked["cards"], limit_w)
+    looked["limit_refusal"] = limit_refusal(looked["cards"], limit_w, wishes["psu_w"], wishes["cpu_w"])
+    looked["settings"] = [path for path in wishes["settings"] if Path(path).exists()]
     looked["cards_differ"] = cards_differ(looked["cards"], limit_w, wishes["persistence"])
     json.dump(looked, sys.stdout)
 

@@ -1,149 +1,50 @@
 """Ask a rig's package sources what they really offer as a driver branch, and what installing it would do.
 
 Runs on the rig with the system's Python (3.10 or newer, standard library only), changes nothing, and prints one JSON
-object. Its one argument are the role's wishes as JSON: branch, version, source, flavour.
+object. Its one argument are the role's wishes as JSON: branch, version, source, flavour, modules, known_bad.
 """
 
 import json
-import os
-import re
 import shutil
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
-PREFERENCES = "/etc/apt/preferences.d/gpu-rig-nvidia-driver"
-KNOWN_SOURCES = {"ubuntu": "o=Ubuntu", "cuda_repo": "l=NVIDIA CUDA"}
-"""Our word for a source → what its Release file says (`apt-cache policy` prints both)."""
-DRIVER_PACKAGES = (
-    "nvidia-driver-* nvidia-headless-* nvidia-dkms-* nvidia-kernel-* nvidia-utils-* nvidia-compute-utils-* "
-    "nvidia-firmware-* nvidia-settings nvidia-modprobe libnvidia-* libxnvctrl0 xserver-xorg-video-nvidia-* "
-    "linux-modules-nvidia-* linux-objects-nvidia-* linux-signatures-nvidia-* cuda-drivers*"
+from apt_answers import (
+    branch_of,
+    driver_version,
+    read_installed,
+    read_package_versions,
+    read_real_names,
+    read_simulation,
+    read_sources,
+    read_transitional,
+    read_versions,
+    run,
 )
-BRANCHED = re.compile(r"^(?:lib|xserver-xorg-video-)?nvidia-(?:[a-z0-9]+-)*?(\d{3})(?:-|$)")
+from driver_choice import (
+    PREBUILT,
+    choose,
+    is_old,
+    known_bad,
+    nearest_branches,
+    not_offered,
+    preferences,
+    source_word,
+    strangers,
+    top_packages,
+)
+from kernels import look_at_kernels
+
+PREFERENCES = "/etc/apt/preferences.d/gpu-rig-nvidia-driver"
+BROUGHT = Path("/var/lib/gpu-rig/nvidia_driver.json")
+"""The packages that this role has brought to the rig: what decommissioning takes away again."""
 
 
-def run(*argv: str, timeout_s: int = 60) -> tuple[int, str]:
-    """Exit status and output of a command, in the C locale; 127 where it does not exist, 124 where it hangs."""
-    try:
-        done = subprocess.run(
-            argv, capture_output=True, text=True, timeout=timeout_s, env={**os.environ, "LC_ALL": "C"}, check=False
-        )
-    except FileNotFoundError:
-        return 127, ""
-    except subprocess.TimeoutExpired:
-        return 124, f"{argv[0]} did not answer within {timeout_s} s"
-    return done.returncode, done.stdout + (done.stderr if done.returncode else "")
-
-
-def driver_version(package_version: str) -> str:
-    """The driver's own version: `515.76+really.515.65.01-0ubuntu0.22.04.1` carries 515.65.01."""
-    upstream = package_version.rpartition(":")[2].partition("-")[0]
-    return re.split(r"[+~]", upstream.rpartition("+really.")[2])[0]
-
-
-def branch_of(package: str) -> str:
-    """`libnvidia-compute-515` → 515; empty for a package that belongs to no branch."""
-    found = BRANCHED.match(package)
-    return found.group(1) if found else ""
-
-
-def read_sources(policy: str) -> dict[str, dict[str, str]]:
-    """`apt-cache policy` → index line (`http://… jammy/restricted amd64 Packages`) → what its Release file says."""
-    sources: dict[str, dict[str, str]] = {}
-    index = ""
-    for line in policy.splitlines():
-        text = line.strip()
-        if re.match(r"^-?\d+ ", text):
-            index = text.split(" ", 1)[1]
-        elif text.startswith("release ") and index:
-            sources[index] = dict(re.findall(r"([a-z])=([^,]*)", text))
-    return sources
-
-
-def read_versions(policy: str) -> list[tuple[str, list[str]]]:
-    """`apt-cache policy PACKAGE` → each version, newest first, with the index lines that offer it."""
-    versions: list[tuple[str, list[str]]] = []
-    table = policy.partition("Version table:")[2]
-    for line in table.splitlines():
-        version = re.match(r"^ (?:\*\*\*|   ) (\S+)", line)
-        index = re.match(r"^ {8,}-?\d+ (.+)$", line)
-        if version:
-            versions.append((version.group(1), []))
-        elif index and versions:
-            versions[-1][1].append(index.group(1).strip())
-    return versions
-
-
-def read_transitional(show: str) -> set[str]:
-    """`apt-cache show PACKAGE` → the versions that are only transitional packages."""
-    found = set()
-    for record in show.split("\n\n"):
-        version = re.search(r"^Version: (\S+)", record, re.MULTILINE)
-        description = re.search(r"^Description(?:-\w+)?: (.*)", record, re.MULTILINE)
-        if version and description and "transitional" in description.group(1).lower():
-            found.add(version.group(1))
-    return found
-
-
-def read_installed(status: str) -> dict[str, str]:
-    """`dpkg-query` (name, version, status) → the installed packages with their marks: `ii`, or `hi` where held."""
-    rows = [line.split() for line in status.splitlines()]
-    return {row[0]: row[2] for row in rows if len(row) == 3 and row[2].endswith("i")}  # noqa: PLR2004
-
-
-def read_simulation(text: str) -> dict[str, list[list[str]]]:
-    """`apt-get -s install` → `install`: [package, version] and `remove`: [package, version]."""
-    done: dict[str, list[list[str]]] = {"install": [], "remove": []}
-    for line in text.splitlines():
-        installed = re.match(r"^Inst (\S+) (?:\[\S+\] )?\((\S+)", line)
-        removed = re.match(r"^(?:Remv|Purg) (\S+)(?: \[(\S+)\])?", line)
-        if installed:
-            done["install"].append([installed.group(1), installed.group(2)])
-        elif removed:
-            done["remove"].append([removed.group(1), removed.group(2) or ""])
-    return done
-
-
-def source_word(release: dict[str, str]) -> str:
-    """How an operator asks for this source in `nvidia_driver_source`; empty for one without a Release file."""
-    for word, pin in KNOWN_SOURCES.items():
-        key, _, value = pin.partition("=")
-        if release.get(key) == value:
-            return word
-    found = [f"release {key}={release[key]}" for key in ("l", "o") if release.get(key)]
-    return found[0] if found else ""
-
-
-def preferences(source: str, branch: str, target: str) -> str:
-    """Apt's preferences: driver packages from one source only, and of one version where that is known.
-
-    The first record that matches a version decides, see apt_preferences(5).
-    """
-    pin = "release " + KNOWN_SOURCES.get(source, source.removeprefix("release "))
-    own = " ".join(f"*nvidia-*-{branch}{end}" for end in ("", "-*"))
-    exact = [(own, f"version {target}", 1001)] if target else []
-    records = [*exact, (DRIVER_PACKAGES, pin, 900), (DRIVER_PACKAGES, "release *", -1)]
-    return "\n\n".join(
-        f"Package: {packages}\nPin: {what}\nPin-Priority: {priority}" for packages, what, priority in records
-    )
-
-
-def top_packages(branch: str, flavour: str) -> list[str]:
-    """The packages that pull in all others of a branch."""
-    if flavour == "headless":
-        return [f"nvidia-headless-{branch}", f"nvidia-utils-{branch}"]
-    return [f"nvidia-driver-{branch}"]
-
-
-def missing_headers() -> list[str]:
-    """The headers of the running kernel, where DKMS lacks them and a source offers them."""
-    name = f"linux-headers-{os.uname().release}"
-    if Path(f"/lib/modules/{os.uname().release}/build").exists():
-        return []
-    return [name] if any(indexes for _, indexes in read_versions(run("apt-cache", "policy", name)[1])) else []
+def is_offered(package: str) -> bool:
+    """Whether a configured source has the package."""
+    return any(indexes for _, indexes in read_versions(run("apt-cache", "policy", package)[1]))
 
 
 def simulate(wanted: list[str], pins: str) -> tuple[int, str]:
@@ -159,9 +60,9 @@ def simulate(wanted: list[str], pins: str) -> tuple[int, str]:
         )  # fmt: skip
 
 
-def read_offers(top: str) -> list[dict[str, Any]]:
+def read_offers(top: str, bad: list[dict[str, str]], policy: str) -> list[dict[str, Any]]:
     """Each version of a package that is on offer or installed, newest first."""
-    sources = read_sources(run("apt-cache", "policy")[1])
+    sources = read_sources(policy)
     transitional = read_transitional(run("apt-cache", "show", "--all-versions", top)[1])
     offers = []
     for version, indexes in read_versions(run("apt-cache", "policy", top)[1]):
@@ -171,6 +72,7 @@ def read_offers(top: str) -> list[dict[str, Any]]:
                 "version": version,
                 "driver": driver,
                 "real": version not in transitional and driver.startswith(branch_of(top) + "."),
+                "bad": known_bad(driver, bad),
                 "installed": "/var/lib/dpkg/status" in indexes,
                 "sources": sorted({source_word(sources[index]) for index in indexes if index in sources} - {""}),
             }
@@ -178,88 +80,111 @@ def read_offers(top: str) -> list[dict[str, Any]]:
     return offers
 
 
-def choose(offers: list[dict[str, Any]], version: str, source: str) -> str:
-    """The package version to install: the one the rig has where it fits, else the newest one of the source."""
-    real = [offer for offer in offers if offer["real"] and version in ("", offer["driver"])]
-    kept = [offer for offer in real if offer["installed"]]
-    offered = [offer for offer in real if source in offer["sources"]]
-    return str((kept or offered or [{"version": ""}])[0]["version"])
+def build_needs(kernels: list[dict[str, Any]]) -> tuple[list[str], str]:
+    """What DKMS needs beside the driver (headers, a kernel's own compiler), and why it cannot be had; else empty."""
+    needs, refusal = [], ""
+    for kernel in kernels:
+        headers, compiler = f"linux-headers-{kernel['release']}", f"gcc-{kernel['compiler']}"
+        if not kernel["headers"] and is_offered(headers):
+            needs.append(headers)
+        elif not kernel["headers"] and kernel is kernels[-1]:
+            refusal = (
+                f"the kernel {kernel['release']} has no headers, and no source offers {headers}, so its module cannot "
+                "be built. Install the kernel's headers, or update the kernel (apt-get install linux-generic) and "
+                "restart into it. Nothing was installed."
+            )
+        if not kernel["compiler_present"] and is_offered(compiler):
+            needs.append(compiler)
+        elif kernel["compiler_too_old"]:
+            refusal = refusal or (
+                f"the kernel {kernel['release']} was built by {compiler}, which this rig does not have and no source "
+                f"offers; an older gcc cannot build its module. Install {compiler}, boot a kernel that the rig's gcc "
+                "can build for, or set nvidia_driver_modules: signed. Nothing was installed."
+            )
+    return sorted(set(needs)), refusal
 
 
-def look_at_offers(wishes: dict[str, Any]) -> dict[str, Any]:
-    """What the package sources offer for the branch, and what the installation would do."""
-    branch, source = wishes["branch"], wishes["source"]
-    top = top_packages(branch, wishes["flavour"])
-    offers = read_offers(top[0])
-    target = choose(offers, wishes["version"], source)
-    pins = preferences(source, branch, target)
-    installed = read_installed(
-        run("dpkg-query", "-W", "-f", "${Package} ${Version} ${db:Status-Abbrev}\n", "*nvidia*")[1]
-    )
-    words = transaction_words(top, target, branch, installed)
-    rc, text = simulate(words, pins)
-    transaction = read_simulation(text)
-    incoming = [name for name, _ in transaction["install"]]
-    configured = {source_word(release) for release in read_sources(run("apt-cache", "policy")[1]).values()}
-    looked: dict[str, Any] = {
-        "top": top,
-        "offers": offers,
-        "target": target,
-        "target_driver": driver_version(target) if target else "",
-        "source_configured": source in configured,
-        "preferences": pins,
-        "transaction": words,
-        "to_install": bool(target and (transaction["install"] or transaction["remove"])),
-        "packages": sorted({name for name in (*incoming, *installed) if branch_of(name) == branch}),
-        "held": sorted(name for name, mark in installed.items() if mark == "hi"),
-    }
-    if not target:
-        return {**looked, "refusal": not_offered(wishes, top[0], offers, transaction["install"])}
-    return {**looked, "refusal": wrong_transaction(wishes, target, rc, text)}
-
-
-def transaction_words(top: list[str], target: str, branch: str, installed: dict[str, str]) -> list[str]:
-    """What is said to `apt-get install`: the driver, headers it is built with, and other branches with a `-` to go.
+def transaction_words(wishes: dict[str, Any], top: list[str], target: str, installed: dict[str, str]) -> list[str]:
+    """What is said to `apt-get install`: the driver, and other branches and flavours with a `-` to go.
 
     Without the latter apt's resolver would keep the old branch by turning it into its transitional packages.
     """
     if not target:
         return top
-    old = [f"{name}-" for name in sorted(installed) if branch_of(name) not in {"", branch}]
-    return [*(f"{name}={target}" for name in top), *missing_headers(), *old]
+    old = [f"{name}-" for name in sorted(installed) if is_old(name, wishes)]
+    named = [name if name.startswith("linux-modules-") else f"{name}={target}" for name in top]
+    return [*named, *old]
 
 
-def not_offered(wishes: dict[str, Any], top: str, offers: list[dict[str, Any]], installs: list[list[str]]) -> str:
-    """Why the asked source cannot give the driver, who can, and how to choose."""
-    branch, version, source = wishes["branch"], wishes["version"], wishes["source"]
-    asked = f"{top} {version}".strip()
-    became = max((branch_of(name) for name, _ in installs if name.startswith("nvidia-driver-")), default="")
-    elsewhere = [
-        (word, str(offer["version"]))
-        for offer in offers
-        for word in offer["sources"]
-        if offer["real"] and word != source
-    ]
-    if became and became != branch:
-        said = f"{source} has {top} only as a transitional package: it would have become {became}."
-    elif offers:
-        said = f"{source} does not have {asked}; on offer: {', '.join(str(offer['driver']) for offer in offers)}."
-    else:
-        said = f"no configured package source has {asked}."
-    for word, found in elsewhere:
-        said += f" The source {word} has the real one: {top} {driver_version(found)} ({found})."
-    ways = [f"nvidia_driver_source: {elsewhere[0][0]}"] if elsewhere else []
-    ways += [f'nvidia_driver_branch: "{became}"'] if became and became != branch else []
-    ways += [] if ways else ["another nvidia_driver_branch"]
-    more = "" if elsewhere else ", or add a package source that has the real one (cuda_repo_line)"
-    return f"{said} Nothing was installed. Choose: set {' or '.join(ways)}{more}."
+def look_at_offers(wishes: dict[str, Any]) -> dict[str, Any]:
+    """What the package sources offer for the branch, and what the installation would do."""
+    kernels = look_at_kernels()
+    top = top_packages(wishes, [kernel["release"] for kernel in kernels])
+    policy = run("apt-cache", "policy")[1]
+    offers = read_offers(top[0], wishes["known_bad"], policy)
+    target, source = choose(offers, wishes)
+    pins = preferences(source, wishes, target)
+    status = run("dpkg-query", "-W", "-f", "${Package} ${Version} ${db:Status-Abbrev}\n", "*nvidia*")[1]
+    installed = read_installed(status)
+    needs, refusal = build_needs(kernels) if wishes["modules"] == "dkms" else ([], "")
+    words = [*transaction_words(wishes, top, target, installed), *needs]
+    rc, text = simulate(words, pins)
+    transaction = read_simulation(text)
+    own = [name for name in (*(name for name, _ in transaction["install"]), *installed) if branch_of(name)]
+    own = [name for name in own if not name.startswith(PREBUILT)]
+    configured = {source_word(release) for release in read_sources(policy).values()}
+    looked: dict[str, Any] = {
+        "top": top,
+        "offers": offers,
+        "source": source,
+        "target": target,
+        "target_driver": driver_version(target) if target else "",
+        "source_configured": source in configured or (source == "auto" and {"ubuntu", "cuda_repo"} <= configured),
+        "preferences": pins,
+        "transaction": words,
+        "to_install": bool(target and (transaction["install"] or transaction["remove"])),
+        "packages": sorted({name for name in own if not is_old(name, wishes)}),
+        "before": {name: version for name, version in read_package_versions(status).items() if branch_of(name)},
+        "held": sorted(name for name, mark in installed.items() if mark == "hi"),
+        "brought": sorted({*read_brought(), *(name for name, _ in transaction["new"])}),
+        "kernels": kernels,
+        "signed_offered": signed_offered(wishes, kernels),
+    }
+    if not target:
+        return {**looked, "refusal": why_not_offered(wishes, top[0], offers, transaction["install"])}
+    return {**looked, "refusal": refusal or wrong_transaction(wishes, target, rc, text)}
+
+
+def read_brought() -> list[str]:
+    """What earlier transactions of this role have brought."""
+    found: list[str] = json.loads(BROUGHT.read_text(encoding="utf-8"))["packages"] if BROUGHT.is_file() else []
+    return found
+
+
+def signed_offered(wishes: dict[str, Any], kernels: list[dict[str, Any]]) -> bool:
+    """Whether a source has signed modules for the kernel that boots next; asked only where the firmware is UEFI."""
+    if not Path("/sys/firmware/efi").is_dir():
+        return False
+    return is_offered(top_packages({**wishes, "modules": "signed"}, [kernels[-1]["release"]])[-1])
+
+
+def why_not_offered(wishes: dict[str, Any], top: str, offers: list[dict[str, Any]], installs: list[list[str]]) -> str:
+    """The refusal where no version can be taken, with the nearest branches that could."""
+    became = max((branch_of(name) for name, _ in installs if name.startswith(("nvidia-driver-", "nvidia-headless-"))),
+                 default="")  # fmt: skip
+    nearest: list[str] = []
+    if not any(offer["real"] for offer in offers):
+        names = run("apt-cache", "pkgnames", top.partition(wishes["branch"])[0])[1].split()
+        real = read_real_names(run("apt-cache", "show", "--all-versions", *sorted(names))[1]) if names else []
+        nearest = nearest_branches(real, wishes)
+    return not_offered(wishes, offers, became if became != wishes["branch"] else "", nearest)
 
 
 def wrong_transaction(wishes: dict[str, Any], target: str, rc: int, text: str) -> str:
     """Why the simulated installation is not what was asked for; empty where it is."""
     transaction = read_simulation(text)
     foreign = [name for name, _ in transaction["remove"] if "nvidia" not in name]
-    strange = strangers(transaction["install"], wishes["branch"], target)
+    strange = strangers(transaction["install"], wishes, target)
     remedy = "Nothing was installed. Try `apt-get -s install` on the rig; other sources may stand in the way."
     if rc:
         return f"apt cannot install {target} of branch {wishes['branch']}: {' '.join(text.split())[-500:]} {remedy}"
@@ -268,15 +193,6 @@ def wrong_transaction(wishes: dict[str, Any], target: str, rc: int, text: str) -
     if foreign:
         return f"installing {target} would remove {', '.join(foreign)}. {remedy}"
     return ""
-
-
-def strangers(installs: list[list[str]], branch: str, target: str) -> list[str]:
-    """Driver packages of the transaction that are of another branch or carry another driver than the target."""
-    return [
-        f"{name} {version}"
-        for name, version in installs
-        if branch_of(name) and (branch_of(name) != branch or driver_version(version) != driver_version(target))
-    ]
 
 
 def main(argument: str) -> None:

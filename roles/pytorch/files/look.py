@@ -40,8 +40,19 @@ def main(python: str, venv: str) -> None:
         "venv_python": python_version(f"{venv}/bin/python"),
         "torch": torch_in(venv),
         "system_site_packages": "= true" in read(f"{venv}/pyvenv.cfg"),
+        "cards": len(list(Path("/proc/driver/nvidia/gpus").glob("*"))),
+        "computed": computed(read(f"{venv}/computed.json")),
     }
     json.dump(looked, sys.stdout)
+
+
+def computed(text: str) -> dict[str, object]:
+    """The record of the last trial, see `compute.py`; nothing where there is none."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def read(path: str) -> str:

@@ -56,7 +56,8 @@ def build(out: Path, built: Path) -> None:
         root = out / "ubuntu" / name
         _suite(root, SUITE, main=base)
         for pocket in (f"{SUITE}-updates", f"{SUITE}-security"):
-            found = [one for driver in drivers(world["pockets"].get(pocket, [])) for one in packages(driver, files)]
+            listed = drivers(world["pockets"].get(pocket, []))
+            found = [one for driver in listed for one in packages(driver, files, kernel["release"])]
             _suite(root, pocket, restricted=_put(out, "restricted", found))
         _link_pool(root, "../../pool")
     _cuda(out, archive["cuda"], files, built)

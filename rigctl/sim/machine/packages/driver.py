@@ -16,6 +16,12 @@ _FIRST_BRANCH_WITH_FIRMWARE_PACKAGE = 525
 """[U] From this branch on the firmware is a package of its own, named after the driver version."""
 
 
+_FIRST_OPEN_BRANCH = 515
+"""NVIDIA/open-gpu-kernel-modules: the first release is 515.43.04."""
+_OPEN_PARTS = ("nvidia-driver", "nvidia-headless", "nvidia-headless-no-dkms", "nvidia-dkms", "nvidia-kernel-source")
+"""Packages that exist once more with `-open` behind the branch; user space is the same for both."""
+
+
 @dataclass(frozen=True)
 class Driver:
     """One driver in one archive: a real one, or (with `becomes`) transitional packages that lead to another branch."""
@@ -105,20 +111,28 @@ _NEEDS: dict[str, tuple[str, ...]] = {
 """Package → packages of the same branch that it needs in exactly its own version."""
 
 
-def packages(driver: Driver, built: DriverFiles) -> list[Package]:
-    """Return all packages of one driver branch; transitional ones where `driver.becomes` names another branch."""
+def packages(driver: Driver, built: DriverFiles, kernel: str = "") -> list[Package]:
+    """Return all packages of one driver branch; transitional ones where `driver.becomes` names another branch.
+
+    With `kernel`, the release of one, also the module that the distribution has built and signed for it.
+    """
+    parts = [(name, "") for name in _TITLES]
+    if driver.number >= _FIRST_OPEN_BRANCH:
+        parts += [(name, "-open") for name in _OPEN_PARTS]
     if driver.becomes:
-        return [_transitional(name, driver) for name in _TITLES]
-    found = [_real(name, driver, built) for name in _TITLES]
+        return [_transitional(name, driver, kind) for name, kind in parts]
+    found = [_real(name, driver, built, kind) for name, kind in parts]
     if driver.number >= _FIRST_BRANCH_WITH_FIRMWARE_PACKAGE:
         found.append(_firmware(driver))
+    if kernel:
+        found.append(_signed_modules(driver, kernel))
     return found
 
 
-def _transitional(name: str, driver: Driver) -> Package:
-    target = f"{name}-{driver.becomes}"
+def _transitional(name: str, driver: Driver, kind: str) -> Package:
+    target = f"{name}-{driver.becomes}{kind}"
     return Package(
-        name=f"{name}-{driver.branch}",
+        name=f"{name}-{driver.branch}{kind}",
         version=driver.package_version,
         description=f"Transitional package for {target}",
         relations={"Depends": target},
@@ -126,11 +140,9 @@ def _transitional(name: str, driver: Driver) -> Package:
     )
 
 
-def _real(name: str, driver: Driver, built: DriverFiles) -> Package:
-    exactly = f"(= {driver.package_version})"
-    depends = [f"{needed}-{driver.branch} {exactly}" for needed in _NEEDS.get(name, ())]
+def _real(name: str, driver: Driver, built: DriverFiles, kind: str) -> Package:
     package = Package(
-        name=f"{name}-{driver.branch}",
+        name=f"{name}-{driver.branch}{kind}",
         version=driver.package_version,
         description=_TITLES[name].replace("NVIDIA driver", _product(driver)),
     )
@@ -140,9 +152,39 @@ def _real(name: str, driver: Driver, built: DriverFiles) -> Package:
     own = {**package.relations}
     if name in _EXCLUSIVE:
         own |= {"Provides": name, "Conflicts": name, "Replaces": name}
+    depends = [_dependency(needed, driver, kind) for needed in _NEEDS.get(name, ())]
     extra = own.pop("Depends", "")
     own["Depends"] = ", ".join(filter(None, [extra, *depends, _firmware_dependency(name, driver)]))
     return replace(package, relations=own)
+
+
+def _dependency(needed: str, driver: Driver, kind: str) -> str:
+    """Return a dependency on a part of the same driver; the module may also be the distribution's own build."""
+    exactly = f"{needed}-{driver.branch}{kind if needed in _OPEN_PARTS else ''} (= {driver.package_version})"
+    return f"{exactly} | {_prebuilt(driver)}" if needed == "nvidia-dkms" and not kind else exactly
+
+
+def _prebuilt(driver: Driver) -> str:
+    """Return the virtual package that a signed module provides. [U] the real one's name."""
+    return f"nvidia-prebuilt-kernel-{driver.branch}"
+
+
+def _signed_modules(driver: Driver, kernel: str) -> Package:
+    """Return `linux-modules-nvidia-N-KERNEL`: text as `modinfo` prints it, with a signer; versioned as the kernel."""
+    place = f"/lib/modules/{kernel}/kernel/nvidia-{driver.branch}"
+    lines = {"version": driver.version, "license": "NVIDIA", "signer": "Canonical Ltd. Kernel Module Signing"}
+    text = "".join(f"{key + ':':<16}{value}\n" for key, value in lines.items())
+    files = [Packed(f"{place}/{name}.ko", f"{text}{'name:':<16}{name}\n".encode()) for name in _MODULES]
+    return Package(
+        name=f"linux-modules-nvidia-{driver.branch}-{kernel}",
+        version=f"{kernel.removesuffix('-generic')}.{driver.number}",
+        description=f"Linux kernel nvidia modules for version {kernel}",
+        relations={
+            "Depends": f"linux-image-{kernel}, nvidia-kernel-common-{driver.branch} (>= {driver.version})",
+            "Provides": _prebuilt(driver),
+        },
+        files=tuple(files),
+    )
 
 
 def _product(driver: Driver) -> str:

@@ -1,4 +1,4 @@
-"""`python3 -m rigsim COMMAND`: mount (at boot), run (the service), module load [VERSION]|unload|version, fault …."""
+"""`python3 -m rigsim COMMAND`: mount (at boot), run (the service), module boot|load|unload|version, fault …."""
 
 from __future__ import annotations
 
@@ -44,6 +44,9 @@ def _module(paths: Paths, arguments: list[str]) -> int:
     action = arguments[0] if arguments else ""
     if action == "unload":
         module.unload(paths)
+        return 0
+    if action == "boot":
+        sys.stdout.write(f"{module.boot(paths) or 'no nvidia module was loaded'}\n")
         return 0
     if action == "version":
         version = module.loaded_version(paths)

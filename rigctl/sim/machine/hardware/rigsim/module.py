@@ -13,14 +13,18 @@ from .state import write_atomically
 if TYPE_CHECKING:
     from .paths import Paths
 
+NOUVEAU = "nouveau"
+INITRAMFS = Path("/boot")
+SECURE_BOOT = Path("/sys/firmware/efi/efivars")
 VERSION = re.compile(r"\b(\d{3}\.\d+(?:\.\d+)?)\b")
 BUILT = "(simulated module)"
 
 
-def installed_file(root: Path = Path("/lib/modules")) -> Path | None:
-    """The module file for the running kernel, where DKMS puts it; None when there is none."""
-    path = root / os.uname().release / "updates" / "dkms" / "nvidia.ko"
-    return path if path.is_file() else None
+def installed_file(root: Path = Path("/lib/modules"), kernel: str = "") -> Path | None:
+    """The module file for a kernel (the running one): DKMS's, else the distribution's; None when there is none."""
+    home = root / (kernel or os.uname().release)
+    paths = (home / "updates" / "dkms" / "nvidia.ko", *sorted(home.glob("kernel/nvidia-*/nvidia.ko")))
+    return next((path for path in paths if path.is_file()), None)
 
 
 def installed_version(path: Path) -> str | None:
@@ -35,6 +39,40 @@ def loaded_version(paths: Paths) -> str | None:
         return paths.module_version.read_text(encoding="ascii").strip()
     except FileNotFoundError:
         return None
+
+
+def secure_boot(variables: Path = SECURE_BOOT) -> bool:
+    """Whether the firmware says that Secure Boot is on: the last byte of its variable."""
+    return any(path.read_bytes()[-1:] == b"\x01" for path in variables.glob("SecureBoot-*"))
+
+
+def key_refused(path: Path, variables: Path = SECURE_BOOT) -> bool:
+    """Whether the kernel would refuse a module file: Secure Boot is on, and the file names no signer."""
+    return secure_boot(variables) and "\nsigner:" not in path.read_text(encoding="utf-8", errors="replace")
+
+
+def nouveau_comes(paths: Paths, folder: Path = INITRAMFS) -> bool:
+    """Whether nouveau takes the cards at boot: it is there, and the initial RAM disk does not blacklist it."""
+    image = folder / f"initrd.img-{os.uname().release}"
+    blacklisted = image.is_file() and b"blacklist nouveau" in image.read_bytes()
+    return (paths.kept / NOUVEAU).exists() and not blacklisted
+
+
+def nouveau_loaded(paths: Paths) -> bool:
+    """Whether nouveau has the cards."""
+    return (paths.sys / "module" / NOUVEAU).is_dir()
+
+
+def boot(paths: Paths) -> str | None:
+    """Load what this boot loads and return the version of NVIDIA's module; None where that is not loaded."""
+    if nouveau_comes(paths):
+        (paths.sys / "module" / NOUVEAU).mkdir(parents=True, exist_ok=True)
+        return None
+    path = installed_file()
+    version = installed_version(path) if path is not None and not key_refused(path) else None
+    if version is not None:
+        load(paths, version)
+    return version
 
 
 def load(paths: Paths, version: str) -> None:

@@ -1,4 +1,6 @@
-"""dmesg, modinfo, modprobe, rmmod, lsmod, mokutil and lspci of a simulated rig; one program, many names.
+"""dmesg, modinfo, modprobe, rmmod, lsmod, mokutil, lspci and update-initramfs of a simulated rig.
+
+One program, many names.
 
 In a container the real ones would show or change the host: its kernel log, its modules, its PCI devices.
 """
@@ -20,6 +22,9 @@ if TYPE_CHECKING:
 
 MODULES = ("nvidia_uvm", "nvidia_drm", "nvidia_modeset", "nvidia")
 """What loads with the driver, in the order in which lsmod shows it."""
+MODPROBE_FOLDERS = ("/lib/modprobe.d", "/etc/modprobe.d")
+INITRAMFS_BYTES = 256 * 1024
+"""Enough that a full /boot has no room for it."""
 NOT_PERMITTED, FAILED = 1, 1
 
 
@@ -57,10 +62,11 @@ def dmesg(paths: Paths, arguments: list[str]) -> int:
 
 
 def modinfo(_: Paths, arguments: list[str]) -> int:
-    """`modinfo [-F FIELD] nvidia`: what is installed for the running kernel."""
-    field = arguments[arguments.index("-F") + 1] if "-F" in arguments[:-1] else None
-    name = next((word for word in reversed(words_of(arguments)) if word != field), "")
-    path = module.installed_file() if name.replace("-", "_") in MODULES else None
+    """`modinfo [-k KERNEL] [-F FIELD] nvidia`: what is installed for a kernel, by default the running one."""
+    values = {word: arguments[arguments.index(word) + 1] for word in ("-F", "-k") if word in arguments[:-1]}
+    field, kernel = values.get("-F"), values.get("-k", os.uname().release)
+    name = next((word for word in reversed(words_of(arguments)) if word not in values.values()), "")
+    path = module.installed_file(kernel=kernel) if name.replace("-", "_") in MODULES else None
     version = module.installed_version(path) if path is not None else None
     if path is None or version is None:
         return refuse(f"modinfo: ERROR: Module {name} not found.")
@@ -68,7 +74,7 @@ def modinfo(_: Paths, arguments: list[str]) -> int:
         "filename": str(path),
         "version": version,
         "license": "NVIDIA",
-        "vermagic": f"{os.uname().release} SMP mod_unload",
+        "vermagic": f"{kernel} SMP mod_unload",
     }
     if field is not None:
         return say(f"{fields[field]}\n" if field in fields else "")
@@ -86,11 +92,20 @@ def modprobe(paths: Paths, arguments: list[str]) -> int:
                 return refuse(f"modprobe: FATAL: Module {name} is in use.")
             module.unload(paths)
         elif not removing and path is not None and (version := module.installed_version(path)) is not None:
+            if why := _load_refused(paths, path):
+                return refuse(f"modprobe: ERROR: could not insert '{plain}': {why}")
             if module.loaded_version(paths) is None:
                 module.load(paths, version)
         elif not (removing and plain in MODULES):
             return refuse(f"modprobe: FATAL: Module {name} not found in directory /lib/modules/{os.uname().release}")
     return 0
+
+
+def _load_refused(paths: Paths, path: Path) -> str:
+    """Why the kernel would not load a module file; empty where it would."""
+    if module.key_refused(path):
+        return "Key was rejected by service"
+    return "No such device" if module.nouveau_loaded(paths) else ""
 
 
 def rmmod(paths: Paths, arguments: list[str]) -> int:
@@ -109,14 +124,34 @@ def lsmod(paths: Paths, _: list[str]) -> int:
         for name in MODULES:
             by = users.get(name, "")
             lines.append(f"{name:<19} {sizes[name]:>9}  {by.count(',') + bool(by)} {by}".rstrip())
+    elif module.nouveau_loaded(paths):
+        lines.append(f"{module.NOUVEAU:<19} {2306048:>9}  2")
     return say("\n".join(lines) + "\n")
 
 
 def mokutil(_: Paths, arguments: list[str]) -> int:
-    """`--sb-state`: Secure Boot is off."""
+    """`--sb-state`: what the firmware's variable says."""
     if arguments != ["--sb-state"]:
         return refuse("mokutil: only --sb-state is simulated")
-    return say("SecureBoot disabled\n")
+    return say(f"SecureBoot {'enabled' if module.secure_boot() else 'disabled'}\n")
+
+
+def update_initramfs(_: Paths, arguments: list[str]) -> int:
+    """`-u`, `-c`: the initial RAM disk of the running kernel, made of what modprobe is configured with."""
+    if not {"-u", "-c"} & set(arguments):
+        return refuse("update-initramfs: only -u and -c are simulated")
+    image = module.INITRAMFS / f"initrd.img-{os.uname().release}"
+    settings = [path for folder in MODPROBE_FOLDERS for path in sorted(Path(folder).glob("*.conf"))]
+    sys.stdout.write(f"update-initramfs: Generating {image}\n")
+    new = image.with_suffix(".new")
+    try:
+        new.write_bytes(b"".join(path.read_bytes() for path in settings).ljust(INITRAMFS_BYTES, b"\0"))
+    except OSError as error:
+        new.unlink(missing_ok=True)
+        status = f"update-initramfs: failed for {image} with 1."
+        return refuse(f"gzip: stdout: {error.strerror}\nE: mkinitramfs failure gzip 1\n{status}")
+    new.replace(image)
+    return 0
 
 
 def lspci(paths: Paths, arguments: list[str]) -> int:
@@ -133,7 +168,9 @@ def lspci(paths: Paths, arguments: list[str]) -> int:
         name = state[f"gpu.{index}.name"].removeprefix("NVIDIA ")
         lines.append(f"{bus_id} {kind}: NVIDIA Corporation GA102 [{name}]{ids} (rev a1)")
         if "-k" in arguments:
-            lines.append("\tKernel driver in use: nvidia" if loaded else "\tKernel modules: nvidia")
+            used = "nvidia" if loaded else module.NOUVEAU if module.nouveau_loaded(paths) else ""
+            lines += [f"\tKernel driver in use: {used}"] if used else []
+            lines += ["\tKernel modules: nouveau, nvidia"] if not loaded else []
     return say("".join(f"{line}\n" for line in lines))
 
 
@@ -145,6 +182,7 @@ NAMES: dict[str, Callable[[Paths, list[str]], int]] = {
     "lsmod": lsmod,
     "mokutil": mokutil,
     "lspci": lspci,
+    "update-initramfs": update_initramfs,
 }
 
 
