@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import hashlib
 import io
 import os
 import shutil
 import subprocess
 import tarfile
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -189,3 +191,32 @@ def test_packages_are_what_dpkg_reads(tmp_path: Path) -> None:
 def test_the_same_inputs_give_the_same_bytes() -> None:
     package = Package("demo", "1", "A demo", files=(Packed("/etc/demo", b"x"),))
     assert package.build() == package.build()
+
+
+def test_a_package_has_the_same_bytes_whenever_it_is_built(monkeypatch):
+    package = Package("a-package", "1.0", "One.", files=[Packed("usr/share/a", b"text")])
+    first = package.build()
+    day = 86_400
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now + day)
+    assert package.build() == first
+
+
+def test_every_index_tells_the_true_hash_of_its_files(archive):
+    indexes = [*sorted((archive / "ubuntu").rglob("Packages")), archive / "cuda" / "Packages"]
+    listed = set()
+    for index in indexes:
+        for paragraph in index.read_text().split("\n\n"):
+            fields = dict(line.split(": ", 1) for line in paragraph.splitlines() if ": " in line and line[0] != " ")
+            if not fields:
+                continue
+            data = (archive / fields["Filename"]).read_bytes()
+            assert hashlib.sha256(data).hexdigest() == fields["SHA256"], f"{index}: {fields['Package']}"
+            listed.add(fields["Filename"])
+    assert len(listed) > len(WORLDS)
+
+
+def test_two_different_packages_of_one_file_name_are_refused(tmp_path):
+    build._put(tmp_path, "main", [Package("a", "1.0", "One.")])
+    with pytest.raises(SystemExit, match=r"two different packages would be pool/main/a_1\.0_amd64\.deb"):
+        build._put(tmp_path, "main", [Package("a", "1.0", "Another.")])

@@ -97,13 +97,20 @@ def _suite(root: Path, suite: str, *, main: list[str] | None = None, restricted:
 
 
 def _put(out: Path, part: str, found: list[Package]) -> list[str]:
-    """Write packages into the pool and return their index entries."""
+    """Write packages into the pool and return their index entries.
+
+    Raises:
+        SystemExit: two archives name one file and mean different bytes, so that the index of one would be wrong.
+    """
     folder = out / "pool" / part
     folder.mkdir(parents=True, exist_ok=True)
     entries = []
     for package in found:
         data = package.build()
-        (folder / package.file_name).write_bytes(data)
+        file = folder / package.file_name
+        if file.exists() and file.read_bytes() != data:
+            raise SystemExit(f"error: two different packages would be {file.relative_to(out)}")
+        file.write_bytes(data)
         entries.append(index_entry(package.control(), f"pool/{part}/{package.file_name}", data))
     return entries
 
@@ -155,6 +162,8 @@ def main() -> int:
     if asked.out is None or asked.built is None:
         parser.error("--out and --built are needed")
     shutil.rmtree(asked.out / "ubuntu", ignore_errors=True)
+    for part in ("main", "restricted", "cuda"):
+        shutil.rmtree(asked.out / "pool" / part, ignore_errors=True)
     build(asked.out, asked.built)
     return 0
 

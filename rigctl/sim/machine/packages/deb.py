@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import io
 import tarfile
@@ -96,7 +97,11 @@ def write_release(folder: Path, fields: Mapping[str, str]) -> None:
 
 def _tar(files: Sequence[Packed]) -> bytes:
     buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w:gz", compresslevel=1, format=tarfile.GNU_FORMAT) as tar:
+    # gzip's header carries a time too; tarfile's own `w:gz` would write the present one there.
+    with (
+        gzip.GzipFile(fileobj=buffer, mode="wb", filename="", compresslevel=1, mtime=BUILD_TIME) as packed_bytes,
+        tarfile.open(fileobj=packed_bytes, mode="w", format=tarfile.GNU_FORMAT) as tar,
+    ):
         for folder in _folders(files):
             tar.addfile(_entry(folder, mode=0o755, kind=tarfile.DIRTYPE))
         for packed in files:

@@ -170,14 +170,14 @@ def _prebuilt(driver: Driver) -> str:
 
 
 def _signed_modules(driver: Driver, kernel: str) -> Package:
-    """Return `linux-modules-nvidia-N-KERNEL`: text as `modinfo` prints it, with a signer; versioned as the kernel."""
+    """Return `linux-modules-nvidia-N-KERNEL`: text as `modinfo` prints it, with a signer; versioned as both."""
     place = f"/lib/modules/{kernel}/kernel/nvidia-{driver.branch}"
     lines = {"version": driver.version, "license": "NVIDIA", "signer": "Canonical Ltd. Kernel Module Signing"}
     text = "".join(f"{key + ':':<16}{value}\n" for key, value in lines.items())
     files = [Packed(f"{place}/{name}.ko", f"{text}{'name:':<16}{name}\n".encode()) for name in _MODULES]
     return Package(
         name=f"linux-modules-nvidia-{driver.branch}-{kernel}",
-        version=f"{kernel.removesuffix('-generic')}.{driver.number}",
+        version=f"{kernel.removesuffix('-generic')}.{driver.version}",
         description=f"Linux kernel nvidia modules for version {kernel}",
         relations={
             "Depends": f"linux-image-{kernel}, nvidia-kernel-common-{driver.branch} (>= {driver.version})",
