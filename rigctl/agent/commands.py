@@ -91,8 +91,7 @@ def _started_already(run_id: str, plan_text: str, places: Places) -> bool:
 
 def _start_guard(plan: Plan, plan_text: str, places: Places) -> None:
     spool = places.spool(plan.run_id)
-    for path in places.runtime_files(plan.run_id):
-        path.unlink(missing_ok=True)
+    places.forget(plan.run_id)
     spool.mkdir(parents=True, mode=0o700)
     write_atomically(places.plan(plan.run_id), plan_text)
     hear(plan.run_id, places)
@@ -179,8 +178,7 @@ def ack(run_id: str, places: Places) -> dict[str, Any]:
     removed = spool.is_dir()
     if removed:
         shutil.rmtree(spool)
-    for path in places.runtime_files(run_id):
-        path.unlink(missing_ok=True)
+    places.forget(run_id)
     unit.forget(run_id)
     return {"removed": removed}
 

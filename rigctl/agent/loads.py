@@ -5,22 +5,28 @@ from __future__ import annotations
 import json
 import math
 import os
-import pkgutil
 import signal
 import subprocess
+import sys
 import time
 from dataclasses import dataclass, field
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from . import tools
 from .errors import AgentError, ToolMissing
 from .places import write_atomically
-from .plan import GPU_BURN_STTS_S, Plan, Step
+from .plan import GPU_BURN_STTS_S, Plan, Script, Step
 
 if TYPE_CHECKING:
     from .places import Places
 
+SCRIPTS = "scripts"
+_RUN_SCRIPT = f"""import runpy, sys
+runpy.run_module("{SCRIPTS}." + sys.argv.pop(1), run_name="__main__", alter_sys=True)
+"""
+"""Runs one module of a folder's package, so that scripts can import each other."""
 TERM_GRACE_S = 0.4
 """Between SIGTERM and SIGKILL, seconds: a guard stop ends the load within a second."""
 
@@ -45,6 +51,8 @@ def command_for(kind: str, step: Step, plan: Plan, places: Places) -> Command:
         stem = "cpu_burn" if "gpu" not in step.loads else f"{step.name}_cpu"
         argv = (tools.stress_ng(), "--cpu", "0", "--cpu-method", "matrixprod", "--verify", "--metrics")
         return Command(kind, (*argv, "--yaml", str(spool / f"{stem}.yaml"), "-t", seconds), spool / f"{stem}.log")
+    if kind == "script" and step.script is not None:
+        return _script(step.name, step.script, plan, places)
     return _train(step, plan, places, spool)
 
 
@@ -61,13 +69,31 @@ def _train(step: Step, plan: Plan, places: Places, spool: Path) -> Command:
     if training.get("device") == "cuda":
         _needs_cards(plan)
     python = tools.torch_python(plan.torch_venv)
-    script = places.train_script(plan.run_id)
-    source = pkgutil.get_data(__package__, "train.py")
-    if source is None:
-        raise AgentError("the agent carries no train.py", "deliver the agent again")
-    write_atomically(script, source.decode())
-    argv = (python, "-u", str(script), "--training", json.dumps(training), "--out", str(spool / "train.json"))
+    program = _taken_out("train", plan, places)
+    argv = (python, "-u", *program, "--training", json.dumps(training), "--out", str(spool / "train.json"))
     return Command("train", argv, spool / "train.log")
+
+
+def _script(step: str, script: Script, plan: Plan, places: Places) -> Command:
+    if script.needs_cards:
+        _needs_cards(plan)
+    python = tools.torch_python(plan.torch_venv) if script.python == "torch" else sys.executable
+    program = _taken_out(script.name, plan, places)
+    spool = places.spool(plan.run_id)
+    argv = (python, "-u", *program, "--arguments", json.dumps(script.arguments), "--out", str(spool / f"{step}.json"))
+    return Command("script", argv, spool / f"{step}.log")
+
+
+def _taken_out(name: str, plan: Plan, places: Places) -> tuple[str, str]:
+    """Take the agent's scripts out, for a Python that cannot look into the agent; the words that run `name`."""
+    folder = places.scripts(plan.run_id)
+    scripts = {path.name: path for path in (files(__package__) / SCRIPTS).iterdir() if path.name.endswith(".py")}
+    if f"{name}.py" not in scripts:
+        raise AgentError(f"the agent carries no script {name!r}", "controller and agent are of different versions?")
+    for file, script in scripts.items():
+        write_atomically(folder / SCRIPTS / file, script.read_text(encoding="utf-8"))
+    write_atomically(folder / "__main__.py", _RUN_SCRIPT)
+    return str(folder), name
 
 
 def _needs_cards(plan: Plan) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,18 +37,22 @@ class Places:
         """Why somebody asked the run to stop."""
         return self.run_root / f"{checked(run_id)}.stop"
 
-    def train_script(self, run_id: str) -> Path:
-        """The training script, taken out of the agent for the rig's torch Python."""
-        return self.run_root / f"{checked(run_id)}.train.py"
+    def scripts(self, run_id: str) -> Path:
+        """Folder of the programs that the agent carries, taken out of it for the Python that runs them."""
+        return self.run_root / f"{checked(run_id)}.scripts"
 
     @property
     def start_lock(self) -> Path:
         """Held while a run is being started; names that run."""
         return self.run_root / "start.lock"
 
-    def runtime_files(self, run_id: str) -> tuple[Path, ...]:
-        """Everything of a run that is not a reading."""
-        return (self.heartbeat(run_id), self.stop_reason(run_id), self.train_script(run_id))
+    def forget(self, run_id: str) -> None:
+        """Remove everything of a run that is not a reading. Raises OSError."""
+        for path in (self.heartbeat(run_id), self.stop_reason(run_id)):
+            path.unlink(missing_ok=True)
+        scripts = self.scripts(run_id)
+        if scripts.exists():
+            shutil.rmtree(scripts)
 
 
 def checked(run_id: str) -> str:

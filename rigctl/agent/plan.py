@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,16 +12,33 @@ from .errors import AgentError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-LOAD_KINDS = ("cpu", "gpu", "train")
+LOAD_KINDS = ("cpu", "gpu", "train", "script")
 GPU_BURN_STTS_S = 1
 """gpu-burn always waits so long after it told its children to end (`-stts`), seconds."""
-OVERRUN_S = {"gpu": GPU_BURN_STTS_S + 60, "cpu": 30, "train": 0}
-"""A load that still runs so long after its time is killed, seconds; a training's time is a limit already."""
+OVERRUN_S = {"gpu": GPU_BURN_STTS_S + 60, "cpu": 30, "train": 0, "script": 0}
+"""A load that still runs so long after its time is killed, seconds; the time of a training or a script is its limit."""
 FIRST_SAMPLE_S = 30
 """Before the first load the guard waits at most so long for the first valid sample, seconds: NVML's start takes
 seconds per card where no persistence daemon holds the driver."""
 FINISH_S = 30
 """Last sample, last kernel messages and writing everything out take at most so long, seconds."""
+
+
+PYTHONS = ("system", "torch")
+"""What runs a script: the Python that runs the agent, or the one of the environment that holds PyTorch."""
+_SCRIPT_NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")
+
+
+@dataclass(frozen=True)
+class Script:
+    """A program that the agent carries: it takes `--arguments JSON --out FILE` and writes one JSON object there."""
+
+    name: str
+    """`scripts/NAME.py` in the agent; its readings are `STEP.json`, what it prints `STEP.log`."""
+    python: str
+    arguments: dict[str, Any]
+    needs_cards: bool
+    """Whether it puts cards to work: then none is started where no card can be watched."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +49,7 @@ class Step:
     seconds: float
     loads: tuple[str, ...]
     training: dict[str, Any] | None = None
+    script: Script | None = None
 
     def limit_s(self, kind: str) -> float:
         """Longest time that a load of this step may run, seconds."""
@@ -113,4 +132,14 @@ def _step(raw: dict[str, Any]) -> Step:
     if "train" in loads and not isinstance(raw.get("training"), dict):
         raise ValueError(f"step {raw['name']!r} has no training")
     seconds = _number(raw, "seconds", lambda found: found >= 0)
-    return Step(str(raw["name"]), seconds, loads, raw.get("training"))
+    script = _script(raw["script"]) if "script" in loads else None
+    return Step(str(raw["name"]), seconds, loads, raw.get("training"), script)
+
+
+def _script(raw: dict[str, Any]) -> Script:
+    name, python = str(raw["name"]), str(raw["python"])
+    if not _SCRIPT_NAME.fullmatch(name):
+        raise ValueError(f"script is {name!r}, which names no file of the agent")
+    if python not in PYTHONS:
+        raise ValueError(f"script {name!r} wants Python {python!r}, known are {', '.join(PYTHONS)}")
+    return Script(name, python, dict(raw["arguments"]), bool(raw["needs_cards"]))

@@ -45,7 +45,12 @@ def build_bundle() -> Bundle:
 
 def _members() -> dict[str, bytes]:
     agent = files("rigctl.agent")
-    members = {f"{PACKAGE}/{entry.name}": entry.read_bytes() for entry in agent.iterdir() if entry.name.endswith(".py")}
+    members = {
+        f"{PACKAGE}/{folder}{entry.name}": entry.read_bytes()
+        for folder in ("", "scripts/")
+        for entry in (agent / folder).iterdir()
+        if entry.name.endswith(".py")
+    }
     # By its distribution: a package named pynvml would bring another module of this name.
     pynvml = Path(str(distribution("nvidia-ml-py").locate_file("pynvml.py")))
     return {**members, "pynvml.py": pynvml.read_bytes(), "__main__.py": _MAIN.encode()}

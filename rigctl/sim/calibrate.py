@@ -28,7 +28,7 @@ FLOOR_SHARE = 0.75
 _PARALLEL = 2
 """At most two loaded rigs at once: more say more about the machine's memory than about its cores."""
 
-_TRAIN = Path(__file__).parents[1] / "agent" / "train.py"
+_TRAIN = Path(__file__).parents[1] / "agent" / "scripts" / "train.py"
 _VENV = "/opt/calibrate"
 _INSTALL_TIMEOUT_S = 600
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from rigctl.agent.decide import Stop
-from rigctl.agent.errors import ToolMissing
+from rigctl.agent.errors import AgentError, ToolMissing
 from rigctl.agent.loads import Command, Load, command_for, group_members
 from rigctl.agent.places import Places
 from rigctl.agent.plan import Plan, Step, parse_plan
@@ -160,9 +162,44 @@ def test_training_runs_the_carried_script_in_the_rigs_torch(tmp_path: Path, plac
     plan = plan_of(tmp_path, [{"name": "train", "seconds": 60, "loads": ["train"], "training": training}], ())
     command = command_for("train", plan.steps[0], plan, places)
     assert command.argv[0] == str(python)
-    assert "def measure" in places.train_script("r1").read_text(encoding="utf-8")
+    assert command.argv[2:4] == (str(places.scripts("r1")), "train")
+    assert "def measure" in (places.scripts("r1") / "scripts" / "train.py").read_text(encoding="utf-8")
+    shown = subprocess.run(
+        [sys.executable, *command.argv[2:4], "--help"], check=True, capture_output=True, text=True
+    ).stdout
+    assert "--training" in shown
     assert json.loads(command.argv[command.argv.index("--training") + 1]) == training
     assert command.argv[-1].endswith("/r1/train.json")
+
+
+def script_step(**changes: Any) -> dict[str, Any]:
+    script = {"name": "train", "python": "system", "arguments": {"a": 1}, "needs_cards": False}
+    return {"name": "my_step", "seconds": 60, "loads": ["script"], "script": script | changes}
+
+
+def test_a_script_is_run_by_the_python_it_asks_for_and_writes_what_its_step_is_called(
+    tmp_path: Path, places: Places
+) -> None:
+    torch = executable(tmp_path / "venv" / "bin" / "python")
+    plan = plan_of(tmp_path, [script_step(), script_step(python="torch")], ())
+    system, other = (command_for("script", step, plan, places) for step in plan.steps)
+    assert system.argv[0] == sys.executable
+    assert other.argv[0] == str(torch)
+    assert json.loads(system.argv[system.argv.index("--arguments") + 1]) == {"a": 1}
+    assert system.argv[-1].endswith("/r1/my_step.json")
+    assert system.log.name == "my_step.log"
+    places.forget("r1")
+    assert not places.scripts("r1").exists()
+
+
+def test_a_script_that_the_agent_does_not_carry_or_that_needs_cards_that_are_not_there_is_refused(
+    tmp_path: Path, places: Places
+) -> None:
+    plan = plan_of(tmp_path, [script_step(name="other"), script_step(needs_cards=True)], ())
+    with pytest.raises(AgentError, match="no script 'other'"):
+        command_for("script", plan.steps[0], plan, places)
+    with pytest.raises(ToolMissing, match="no card can be watched"):
+        command_for("script", plan.steps[1], plan, places)
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,14 @@ PLAN: dict[str, Any] = {
 }
 
 
+SCRIPT: dict[str, Any] = {
+    "name": "p2p",
+    "seconds": 60,
+    "loads": ["script"],
+    "script": {"name": "p2p", "python": "torch", "arguments": {}, "needs_cards": True},
+}
+
+
 def test_reads_a_plan() -> None:
     plan = parse_plan(json.dumps(PLAN))
     assert [step.name for step in plan.steps] == ["idle", "all_burn", "train"]
@@ -51,6 +59,9 @@ def test_the_runtime_bounds_every_step_with_its_margin() -> None:
         ({"steps": [{"name": "x", "seconds": 1, "loads": ["disk"]}]}, "disk"),
         ({"steps": [{"name": "train", "seconds": 1, "loads": ["train"]}]}, "no training"),
         ({"steps": [{"name": "x", "loads": []}]}, "'seconds'"),
+        ({"steps": [{"name": "x", "seconds": 1, "loads": ["script"]}]}, "'script'"),
+        ({"steps": [SCRIPT | {"script": SCRIPT["script"] | {"name": "../x"}}]}, "'../x'"),
+        ({"steps": [SCRIPT | {"script": SCRIPT["script"] | {"python": "perl"}}]}, "'perl'"),
         ({"expected_gpus": None}, "NoneType"),
     ],
 )

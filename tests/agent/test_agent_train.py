@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from rigctl.agent import train
+from rigctl.agent.scripts import train
 
 SCRIPT = Path(train.__file__)
 TORCH_PYTHON = os.environ.get("RIGCTL_TEST_TORCH_PYTHON") or ("" if train.TORCH_MISSING else sys.executable)
