@@ -6,9 +6,10 @@ for its children say nothing of heat, power or lanes. Where a driver shows no ut
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, get_args
 
 from rigctl.model.reading import GpuSample, Sample
+from rigctl.model.spec import Workload
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
     from rigctl.model.spec import ProfileSpec
 
 GPU_STEPS = ("gpu_burn", "all_burn")
-STEPS = ("idle", "cpu_burn", "gpu_burn", "all_burn", "train")
+STEPS = ("idle", "cpu_burn", "gpu_burn", "all_burn", *get_args(Workload), "train")
+"""Every step that a profile can ask for."""
 BUSY_PCT = 50
 """A card is loaded from this utilisation on; a burn keeps it at 100 %."""
 RAMP_S = 2.0
@@ -59,8 +61,8 @@ def asked_seconds(profile: ProfileSpec, step: str) -> float:
 
 def steps_of(profile: ProfileSpec) -> frozenset[str]:
     """Return the steps that the profile asks for."""
-    burns = {step for step in STEPS if step != "train" and asked_seconds(profile, step) > 0}
-    return frozenset(burns | ({"train"} if profile.train else set()))
+    burns = {step for step in ("idle", "cpu_burn", *GPU_STEPS) if asked_seconds(profile, step) > 0}
+    return frozenset(burns | set(profile.workloads) | ({"train"} if profile.train else set()))
 
 
 def loaded(readings: Readings, step: str, uuid: str, *, after_ramp: bool = False) -> list[Timed]:

@@ -4,23 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rigctl.measure.workloads import WORKLOADS, Workload
+
 if TYPE_CHECKING:
     from rigctl.model.reading import Facts
     from rigctl.model.spec import ProfileSpec, RigSpec
 
 STALE_SAMPLE_S = 5
 """The burn stops itself after so long without a valid sample of every card, seconds."""
-TRAINING_LIMIT_S = 900
-"""A training step that has not ended after so long is stopped, seconds."""
-
-LOADS = {
-    "idle": (),
-    "cpu_burn": ("cpu",),
-    "gpu_burn": ("gpu",),
-    "all_burn": ("cpu", "gpu"),
-    "train": ("train",),
-}
-"""Load steps in the order in which they run, and what each puts to work."""
+LOADS = {"idle": (), "cpu_burn": ("cpu",), "gpu_burn": ("gpu",), "all_burn": ("cpu", "gpu")}
+"""Rest and burns in the order in which they run, and what each puts to work."""
 
 
 def step_seconds(spec: RigSpec, profile: ProfileSpec) -> dict[str, float]:
@@ -32,35 +25,34 @@ def step_seconds(spec: RigSpec, profile: ProfileSpec) -> dict[str, float]:
         "all_burn": profile.all_burn_seconds,
     }
     steps = {name: seconds for name, seconds in asked.items() if seconds > 0}
-    if profile.train and spec.training is not None:
-        steps["train"] = _training_seconds(spec)
+    for workload in _workloads(profile):
+        expected = workload.expected_s(spec)
+        if expected is not None:
+            steps[workload.name] = expected
     return steps
 
 
-def _training_seconds(spec: RigSpec) -> float:
-    """Expect a training at the floor's pace, plus 15 s to start the framework."""
-    training = spec.training
-    if training is None:
-        return 0.0
-    tokens = training.seq_len * training.micro_batch * training.grad_accum
-    steps = training.warmup_steps + training.measured_steps
-    return 15 + tokens * steps / training.min_tokens_per_s
+def _workloads(profile: ProfileSpec) -> list[Workload]:
+    names = {*profile.workloads, *(("train",) if profile.train else ())}
+    return [workload for workload in WORKLOADS if workload.name in names]
 
 
 def has_load(spec: RigSpec, profile: ProfileSpec) -> bool:
     """Whether the profile puts any load on the rig."""
-    return any(LOADS[name] for name in step_seconds(spec, profile))
+    return any(LOADS.get(name, (name,)) for name in step_seconds(spec, profile))
 
 
 def build_plan(run_id: str, spec: RigSpec, profile: ProfileSpec, facts: Facts) -> dict[str, Any]:
     """Return the plan as the agent's `start` reads it (JSON object)."""
-    steps: list[dict[str, Any]] = []
-    for name, seconds in step_seconds(spec, profile).items():
-        step: dict[str, Any] = {"name": name, "seconds": seconds, "loads": list(LOADS[name])}
-        if name == "train" and spec.training is not None:
-            step["seconds"] = TRAINING_LIMIT_S
-            step["training"] = spec.training.model_dump(mode="json")
-        steps.append(step)
+    asked = step_seconds(spec, profile)
+    steps: list[dict[str, Any]] = [
+        {"name": name, "seconds": asked[name], "loads": list(loads)} for name, loads in LOADS.items() if name in asked
+    ]
+    steps += [
+        {"name": workload.name, "seconds": workload.limit_s, **workload.step(spec, facts)}
+        for workload in _workloads(profile)
+        if workload.name in asked
+    ]
     meter = spec.wall_meter
     return {
         "run_id": run_id,

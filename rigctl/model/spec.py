@@ -143,6 +143,10 @@ class RigSpec(_Literal):
         return f"{self.origin}: {key}" + (f" ({stated})" if stated else "")
 
 
+Workload = Literal["p2p", "compute", "gpu_memory", "host_memory", "disk", "step_load", "idle_to_load", "train_all"]
+"""What a profile can ask for beside burns and training; each is one step of that name, in this order."""
+
+
 class ProfileSpec(_Literal):
     """One profile: which load steps, how long. Inventory data (`rig_profiles`), so that every park sets its own."""
 
@@ -153,6 +157,8 @@ class ProfileSpec(_Literal):
     all_burn_seconds: float = Field(ge=0)
     """Cards and CPU together."""
     train: bool
+    workloads: tuple[Workload, ...] = Field(default=(), strict=False)
+    """Further steps; what the spec does not ask of the rig is left out."""
     sample_hz: float = Field(gt=0, le=50)
     controller_lost_s: float = Field(default=60, gt=0)
     """The burn stops itself after so long without a word from the controller, seconds."""

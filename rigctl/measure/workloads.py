@@ -1,0 +1,59 @@
+"""Steps beside the burns: each is one load of the agent, with what the spec says of it. Pure.
+
+A workload is added by one entry in `WORKLOADS`, its name in `rigctl.model.spec.Workload`, and, where it is a program
+of the agent, a file in `rigctl/agent/scripts/`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rigctl.model.reading import Facts
+    from rigctl.model.spec import RigSpec
+
+TRAINING_LIMIT_S = 900
+"""A training step that has not ended after so long is stopped, seconds."""
+
+
+@dataclass(frozen=True)
+class Workload:
+    """One step that is neither rest nor burn."""
+
+    name: str
+    limit_s: float
+    """It is stopped after so long, seconds."""
+    expected_s: Callable[[RigSpec], float | None]
+    """How long it is expected to take, seconds; None where the spec does not ask for it."""
+    step: Callable[[RigSpec, Facts], dict[str, Any]]
+    """What the plan's step holds beside name and seconds, as the agent reads it: `loads`, and what they need."""
+
+
+def script(
+    name: str, arguments: dict[str, Any], *, python: Literal["system", "torch"], needs_cards: bool
+) -> dict[str, Any]:
+    """Return the plan's words for a step that runs one of the agent's own programs."""
+    program = {"name": name, "python": python, "arguments": arguments, "needs_cards": needs_cards}
+    return {"loads": ["script"], "script": program}
+
+
+def _training_s(spec: RigSpec) -> float | None:
+    """Expect a training at the floor's pace, plus 15 s to start the framework."""
+    training = spec.training
+    if training is None:
+        return None
+    tokens = training.seq_len * training.micro_batch * training.grad_accum
+    steps = training.warmup_steps + training.measured_steps
+    return 15 + tokens * steps / training.min_tokens_per_s
+
+
+def _training(spec: RigSpec, _facts: Facts) -> dict[str, Any]:
+    training = spec.training.model_dump(mode="json") if spec.training is not None else {}
+    return {"loads": ["train"], "training": training}
+
+
+WORKLOADS: tuple[Workload, ...] = (Workload("train", TRAINING_LIMIT_S, _training_s, _training),)
+"""In the order in which they run, after the burns."""

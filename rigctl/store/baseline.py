@@ -1,0 +1,105 @@
+"""Find a rig's baseline among the runs of a folder: the newest run in which it was burnt and accepted."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from rigctl.errors import UsageError
+from rigctl.model.baseline import Baseline, Figure
+from rigctl.model.reading import Facts
+from rigctl.model.verdict import Verdict
+from rigctl.store.ids import list_runs
+from rigctl.store.lines import read_model
+from rigctl.store.rundir import RunDir
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from rigctl.model.verdict import Record, RigRecord
+
+log = logging.getLogger(__name__)
+
+ACCEPTED = (Verdict.PASS, Verdict.WARN, Verdict.WAIVED, Verdict.BLIND)
+"""Verdicts of a rig that was accepted: nothing failed, and nothing stayed unmeasured."""
+_SETTLED = "thermals.settled_gpu_temp"
+
+
+def find_baselines(root: Path, rigs: tuple[str, ...]) -> dict[str, Baseline]:
+    """Return the baseline of each rig that was ever burnt and accepted in a run under `root`.
+
+    A run that cannot be read is left out and named in the log: it takes no other run's place.
+    """
+    newest: dict[str, tuple[Record, Facts, RigRecord]] = {}
+    count: dict[str, int] = {}
+    hottest: dict[str, dict[str, float]] = {}
+    for run, record in _judged(root):
+        for rig in record.rigs:
+            if rig.name not in rigs or rig.verdict not in ACCEPTED or not _burnt(run, rig.name):
+                continue
+            facts = _facts(run, rig.name)
+            if facts is None:
+                continue
+            newest[rig.name] = (record, facts, rig)
+            count[rig.name] = count.get(rig.name, 0) + 1
+            known = hottest.setdefault(rig.name, {})
+            for figure in _figures(rig, facts):
+                if figure.check == _SETTLED:
+                    known[figure.subject] = max(figure.found, known.get(figure.subject, figure.found))
+    return {
+        name: Baseline(
+            run_id=record.run_id,
+            profile=record.profile,
+            ended_at=record.ended_at,
+            facts=facts,
+            figures=_figures(rig, facts),
+            runs=count[name],
+            settled_max_c=hottest[name],
+        )
+        for name, (record, facts, rig) in newest.items()
+    }
+
+
+def _judged(root: Path) -> Iterator[tuple[RunDir, Record]]:
+    """Every acceptance that was judged, oldest first."""
+    found = []
+    for run_id in list_runs(root):
+        run = RunDir(root / run_id)
+        try:
+            if run.read_info().kind == "accept" and run.has_record:
+                found.append((run, run.read_record()))
+        except UsageError as error:
+            log.warning("%s is left out of the baseline: %s", run_id, error.message)
+    yield from sorted(found, key=lambda one: (one[1].ended_at, one[1].run_id))
+
+
+def _burnt(run: RunDir, rig: str) -> bool:
+    profiles = [one.profile for one in run.read_info().rigs if one.name == rig]
+    return any(profile is not None and profile.gpu_burn_seconds > 0 for profile in profiles)
+
+
+def _facts(run: RunDir, rig: str) -> Facts | None:
+    path = run.path / rig / "facts.json"
+    if not path.exists():
+        log.warning("%s has no facts of %s and is left out of its baseline", run.path.name, rig)
+        return None
+    try:
+        return read_model(path, Facts)
+    except UsageError as error:
+        log.warning("%s is left out of the baseline of %s: %s", run.path.name, rig, error.message)
+        return None
+
+
+def _figures(rig: RigRecord, facts: Facts) -> tuple[Figure, ...]:
+    uuids = {gpu.subject: gpu.uuid for gpu in facts.gpus}
+    return tuple(
+        Figure(
+            check=verdict.check,
+            subject=uuids.get(verdict.subject, verdict.subject),
+            found=float(verdict.found),
+            unit=verdict.unit,
+        )
+        for verdict in rig.verdicts
+        if isinstance(verdict.found, int | float)
+    )
