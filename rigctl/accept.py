@@ -73,7 +73,10 @@ def profile_of(rig: Rig, options: AcceptOptions) -> ProfileSpec:
 def start_run(options: AcceptOptions) -> RunDir:
     """Check what was asked and create the run directory. Raises UsageError before anything is touched."""
     user_test_files(options.acceptance_tests)
-    rigs = tuple(RunRig(name=rig.name, spec=rig.spec, profile=profile_of(rig, options)) for rig in options.rigs)
+    rigs = tuple(
+        RunRig(name=rig.name, spec=rig.spec, profile=profile_of(rig, options), waivers=rig.waivers)
+        for rig in options.rigs
+    )
     return RunDir.create(
         options.runs,
         kind=options.kind,

@@ -19,12 +19,14 @@ from rigctl.acceptance.plugin import Case, JudgePlugin
 from rigctl.checks.catalogue import order
 from rigctl.checks.causes import with_causes
 from rigctl.checks.load import STEPS, steps_of
+from rigctl.checks.waivers import with_waivers
 from rigctl.errors import RigctlError, UsageError
 from rigctl.fleet.testinfra_backend import replay_host
 from rigctl.model.verdict import Record, RigRecord
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from datetime import date
 
     from testinfra.host import Host
 
@@ -64,14 +66,15 @@ def judge_run(run_dir: RunDir, hosts: Mapping[str, Host] | None = None, *, user_
     plugin = JudgePlugin(cases, _SUITE)
     _run_pytest(plugin, run_dir)
     plugin.finish()
+    ended_at = _ended_at(info, [case.readings for case in cases])
     return Record(
         run_id=info.run_id,
         kind=info.kind,
         profile=info.profile,
         started_at=info.started_at,
-        ended_at=_ended_at(info, [case.readings for case in cases]),
+        ended_at=ended_at,
         rigctl_version=info.rigctl_version,
-        rigs=tuple(_rig_record(run_dir, case) for case in cases),
+        rigs=tuple(_rig_record(run_dir, case, _day(ended_at)) for case in cases),
     )
 
 
@@ -158,14 +161,19 @@ def _set_environment(values: Mapping[str, str | None]) -> None:
             os.environ[name] = value
 
 
-def _rig_record(run_dir: RunDir, case: Case) -> RigRecord:
+def _day(ended_at: str) -> date:
+    return datetime.fromisoformat(ended_at).astimezone(UTC).date()
+
+
+def _rig_record(run_dir: RunDir, case: Case, today: date) -> RigRecord:
     readings, facts = case.readings, case.readings.facts
+    verdicts = case.verdicts if case.blank else with_waivers(case.verdicts, case.rig.waivers, today)
     outcome = run_dir.outcome(case.rig.name)
     return RigRecord(
         name=case.rig.name,
         rig_class=case.rig.spec.rig_class,
         simulated=facts.simulated if facts is not None else None,
-        verdicts=with_causes(sorted(case.verdicts, key=_place), readings),
+        verdicts=with_causes(sorted(verdicts, key=_place), readings),
         notes=_notes(case),
         left=outcome.left if outcome is not None else "",
     )

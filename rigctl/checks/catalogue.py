@@ -25,10 +25,12 @@ class CheckInfo:
     """The check is listed when the profile asks for one of these steps; empty: always."""
     nvml: bool = False
     """It cannot be judged while NVML cannot be asked."""
+    afterwards: bool = False
+    """It is judged over the other verdicts, where there is anything to judge."""
 
     def listed(self, profile: ProfileSpec) -> bool:
         """Whether a run with this profile must say something about the check."""
-        return not self.steps or bool(steps_of(profile) & set(self.steps))
+        return not self.afterwards and (not self.steps or bool(steps_of(profile) & set(self.steps)))
 
 
 _ALL = (
@@ -59,6 +61,7 @@ _ALL = (
     CheckInfo("throughput.training", "training at the spec's pace", ("train",)),
     CheckInfo("software.cuda_toolkit", "the CUDA toolkit of the asked version"),
     CheckInfo("measure.telemetry", "samples without a gap, often enough", _LOADS),
+    CheckInfo("spec.waivers", "accepted deviations have not run out", afterwards=True),
 )
 CATALOGUE: dict[str, CheckInfo] = {info.id: info for info in _ALL}
 """Every check by id, in the order in which verdicts are shown: what can be a cause comes first."""

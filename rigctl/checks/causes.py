@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from rigctl.checks.cards import ABSENT
 from rigctl.checks.catalogue import CATALOGUE
+from rigctl.checks.waivers import CHECK as WAIVERS
 from rigctl.model.verdict import CheckVerdict, Verdict
 
 if TYPE_CHECKING:
@@ -102,6 +103,17 @@ def _card_gone(_cause: CheckVerdict, other: CheckVerdict, readings: Readings) ->
     return other.check == "power.wall" or (other.check == "throughput.gpu_burn" and other.subject == "rig")
 
 
+def _its_waiver(cause: CheckVerdict, other: CheckVerdict, _readings: Readings) -> bool:
+    """A waiver that ran out while its deviation is still there is no second cause."""
+    check, _, subject = other.subject.partition("[")
+    named = subject.removesuffix("]")
+    return (
+        other.check == WAIVERS
+        and check == cause.check
+        and (not named or named in (cause.subject, cause.subject.partition(" ")[0]))
+    )
+
+
 RULES: tuple[Rule, ...] = (
     Rule("measure.reached", _everything),
     Rule("kernel.same_boot", _unmeasured("measure.telemetry", "kernel.xid", *_LOADED), (Verdict.FAIL,)),
@@ -118,6 +130,7 @@ RULES: tuple[Rule, ...] = (
     Rule("thermals.throttle", _same_card("throughput.burn_gflops", "power.share_of_limit"), (Verdict.FAIL,)),
     Rule("throughput.gpu_burn", _burn_spoilt),
     Rule("topology.pcie_width", _same_card("throughput.training")),
+    *(Rule(check, _its_waiver, (Verdict.FAIL,)) for check in CATALOGUE if check != WAIVERS),
 )
 
 

@@ -4,6 +4,7 @@
 - `resolve`: templates and vaulted values, resolved by Ansible
 - `yamlfile`: literal YAML, with file, line and key in each error
 - `specs`: spec files, profiles and role variables → `RigSpec`, `ProfileSpec`
+- `waivers`: accepted deviations of one rig → `Waiver`
 - `logins`: connection variables → `Login`, resolved by OpenSSH's own client
 - `load`: all of it put together
 """

@@ -14,6 +14,7 @@ from rigctl.inventory.logins import LOGIN_VARIABLES, build_login
 from rigctl.inventory.parts import class_part, host_part
 from rigctl.inventory.resolve import resolve
 from rigctl.inventory.specs import ROLE_VARIABLES, build_profiles, build_software, build_spec, rig_class_of
+from rigctl.inventory.waivers import waivers_of
 from rigctl.inventory.yamlfile import read_yaml
 from rigctl.model.rig import Rig
 
@@ -54,6 +55,7 @@ def load_fleet(inventory: Path | None, pattern: str = "all") -> tuple[Rig, ...]:
                 classes[host], parts[classes[host]], host_part(host, view), build_software(host, view, values[host])
             ),
             profiles=build_profiles(host, view),
+            waivers=waivers_of(host, view),
         )
         for host in view.hosts
     )

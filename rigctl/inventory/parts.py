@@ -78,19 +78,32 @@ def place_in(path: Path, key: Key) -> str:
     return where(path, key) if path.suffix in {".yml", ".yaml"} and path.is_file() else str(path)
 
 
-def _find(folder: Path, part: str, name: str, key: str) -> SpecPart | None:
+def find_key(folder: Path, part: str, name: str, key: str) -> tuple[Path, Any] | None:
+    """Return the one file of `name` that holds `key`, and the literal data below it; None where no file does.
+
+    Raises:
+        UsageError: two files hold it, or the data are not literal.
+    """
     found = []
     for path in _variable_files(folder / part, name):
         data = read_yaml(path)
         if isinstance(data, dict) and key in data:
             require_literal(path, key, data[key])
-            found.append(SpecPart(path, path.relative_to(folder).as_posix(), key, _mapping(path, key, data[key])))
+            found.append((path, data[key]))
     if len(found) > 1:
         raise UsageError(
-            f"{found[0].path} and {found[1].path} both hold {key}",
+            f"{found[0][0]} and {found[1][0]} both hold {key}",
             "keep it in one file, so that it is read in one place",
         )
     return found[0] if found else None
+
+
+def _find(folder: Path, part: str, name: str, key: str) -> SpecPart | None:
+    found = find_key(folder, part, name, key)
+    if found is None:
+        return None
+    path, data = found
+    return SpecPart(path, path.relative_to(folder).as_posix(), key, _mapping(path, key, data))
 
 
 def _mapping(path: Path, key: str, data: Any) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pydantic import BaseModel, ConfigDict, SecretStr
 
 from rigctl.model.spec import ProfileSpec, RigSpec
+from rigctl.model.waiver import Waiver
 
 
 class Login(BaseModel):
@@ -40,6 +41,7 @@ class Rig(BaseModel):
     login: Login
     spec: RigSpec
     profiles: dict[str, ProfileSpec]
+    waivers: tuple[Waiver, ...] = ()
 
     @property
     def rig_class(self) -> str:

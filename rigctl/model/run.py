@@ -7,6 +7,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from rigctl.model.spec import ProfileSpec, RigSpec
+from rigctl.model.waiver import Waiver
 
 
 class RunRig(BaseModel):
@@ -17,6 +18,7 @@ class RunRig(BaseModel):
     name: str
     spec: RigSpec
     profile: ProfileSpec | None = None
+    waivers: tuple[Waiver, ...] = ()
 
 
 class RunInfo(BaseModel):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from datetime import date
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -58,6 +59,8 @@ class CheckVerdict(BaseModel):
     """What to do; empty only for verdicts that ask for nothing."""
     caused_by: str | None = None
     """`check[subject]` of the verdict that this one follows from."""
+    waived_until: date | None = None
+    """The last day of the waiver, where the verdict is `waived`."""
 
     @property
     def key(self) -> str:

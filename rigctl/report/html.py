@@ -28,6 +28,7 @@ from rigctl.report.summary import (
     tally,
     untested,
     verdicts,
+    waived,
     warnings_apart,
 )
 from rigctl.report.text import duration, moment, plain, seconds_between, word
@@ -76,6 +77,7 @@ def _first_screen(record: Record, rigs: list[RigView]) -> dict[str, Any]:
         "headline": headline(record),
         "causes": all_causes(record),
         "warnings": warnings_apart(record),
+        "waived": waived(record),
         "untested": untested(record),
         "simulated": simulated(record),
         "all_simulated": all(rig.simulated for rig in record.rigs),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rigctl.model.verdict import Verdict
-from rigctl.report.summary import causes, of_verdict, rigs_worst_first, tally
+from rigctl.report.summary import causes, of_verdict, rigs_worst_first, tally, waivers_said
 from rigctl.report.text import plain, several, span
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def morning_line(record: Record) -> str:
         return "\n".join([f"rigctl: {head} ({when})", *(_rig_lines(r) for r in rigs_worst_first(record) if causes(r))])
     extras = [
         f"{several(len(of_verdict(record, Verdict.WARN)), 'warning')}",
-        f"{several(len(of_verdict(record, Verdict.WAIVED)), 'waived check')}",
+        waivers_said(record),
     ]
     return f"rigctl: {total} of {total} ok · {' · '.join(extras)} ({when})"
 

@@ -16,6 +16,7 @@ from rigctl.report.summary import (
     simulated,
     some,
     untested,
+    waived,
     warnings_apart,
 )
 from rigctl.report.text import counts, duration, moment, plain, seconds_between, span, word
@@ -40,7 +41,7 @@ def render(record: Record) -> str:
     for rig in rigs_worst_first(record):
         left = escaped(rig.left) or "not known"
         lines.append(f"| {escaped(rig.name)} | {word(rig_verdict(rig))} | {counts(rig_counts(rig))} | {left} |")
-    lines += ["", *_notes(record), *_untested(record)]
+    lines += ["", *_waived(record), *_notes(record), *_untested(record)]
     lines.append(f"Exit code {int(record.exit_code)}, rigctl {escaped(record.rigctl_version)}.")
     return "\n".join(lines) + "\n"
 
@@ -63,6 +64,11 @@ def _cause(cause: Cause) -> list[str]:
             lines.append(f"- {word(follow.verdict)} {escaped(some(follow.checks))}: {escaped(follow.reason)}")
         lines.append("")
     return lines
+
+
+def _waived(record: Record) -> list[str]:
+    lines = [f"- {escaped(one.where)} {escaped(one.verdict.check)}: {escaped(one.sentence)}" for one in waived(record)]
+    return ["## Waived", "", *lines, ""] if lines else []
 
 
 def _notes(record: Record) -> list[str]:

@@ -134,6 +134,19 @@ def of_verdict(record: Record, kind: Verdict) -> list[tuple[RigRecord, CheckVerd
     return [(rig, v) for rig in record.rigs for v in verdicts(rig) if v.verdict is kind]
 
 
+def waived(record: Record) -> list[Cause]:
+    """Return the accepted deviations with their rigs."""
+    return [Cause(rig.name, v) for rig, v in of_verdict(record, Verdict.WAIVED)]
+
+
+def waivers_said(record: Record) -> str:
+    """Return how many verdicts are waived, and when the first waiver ends: `2 waived checks, first until 3 Dec`."""
+    accepted = [one.verdict for one in waived(record)]
+    ends = [v.waived_until for v in accepted if v.waived_until is not None]
+    first = f", first until {min(ends).day} {min(ends):%b}" if ends else ""
+    return several(len(accepted), "waived check") + first
+
+
 def untested(record: Record) -> list[Untested]:
     """Return what was not tested and why, errors first: one check on many rigs together, many checks of one rig too."""
     places: defaultdict[tuple[Verdict, str, str], list[str]] = defaultdict(list)

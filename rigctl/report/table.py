@@ -28,6 +28,7 @@ COLUMNS = (
     "source",
     "fix",
     "caused_by",
+    "waived_until",
 )
 _FORMULA = ("=", "+", "-", "@")
 
@@ -41,7 +42,7 @@ def render(record: Record) -> str:
         simulated = "" if rig.simulated is None else str(rig.simulated).lower()
         for v in verdicts(rig):
             figures = (v.expected, v.found, v.unit)
-            words = (v.source, v.fix, v.caused_by)
+            words = (v.source, v.fix, v.caused_by, str(v.waived_until or ""))
             start = (record.run_id, record.started_at, rig.name, rig.rig_class, simulated)
             row = (*start, v.check, v.subject, v.verdict.value, v.reason, *figures, *words)
             table.writerow([_cell(value) for value in row])

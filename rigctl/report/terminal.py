@@ -19,6 +19,7 @@ from rigctl.report.summary import (
     simulated,
     some,
     tally,
+    waived,
     warnings_apart,
 )
 from rigctl.report.text import counts, duration, plain, seconds_between, span, word
@@ -117,6 +118,8 @@ class _Printer:
             )
         self.line()
         self._console.print(table)
+        for one in waived(record):
+            self.line((f"waived {one.where} {plain(one.verdict.check)}: {one.sentence}", STYLE[Verdict.WAIVED]))
         for rig in record.rigs:
             for note in rig.notes:
                 self.line((f"{plain(rig.name)}: {plain(note)}", "dim"))

@@ -100,7 +100,8 @@ CANNOT_FAIL = {
 
 
 def test_every_check_has_a_rig_on_which_it_fails():
-    assert set(FAILS) | set(CANNOT_FAIL) == set(CATALOGUE)
+    judged_afterwards = {info.id for info in CATALOGUE.values() if info.afterwards}  # tests/spec/test_waivers.py
+    assert set(FAILS) | set(CANNOT_FAIL) | judged_afterwards == set(CATALOGUE)
 
 
 @pytest.mark.parametrize("check", FAILS)
