@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from . import kernel as kernel_log
 from . import unit
 from .clock import boot_id, stamp
-from .errors import AgentError, NvmlUnavailable, TooSlow
+from .errors import AgentError, TooSlow
 from .lock import rig_held
 from .places import Places, unit_name, write_atomically
 from .plan import Plan, parse_plan
@@ -20,9 +22,13 @@ from .spool import read_from, readings_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from .settings import Before
+
 CPU_WINDOW_S = 0.5
 """Processor power and load are differences: `probe` looks twice, so far apart, seconds."""
 GUARD_LOG = "guard.log"
+RESTORE_S = 20
+"""Putting back waits so long for the driver, seconds; less than what systemd grants a unit that stops."""
 
 
 def facts(gpu_burn_dir: str, torch_venv: str) -> dict[str, Any]:
@@ -57,8 +63,8 @@ def start(plan_text: bytes, places: Places) -> dict[str, Any]:
         if already:
             hear(plan.run_id, places)
         else:
-            _refuse_when_busy()
-            _start_guard(plan, text, places)
+            places.forget(plan.run_id)
+            _start_guard(plan, text, _claimed(plan, places), places)
     return {
         "unit": unit_name(plan.run_id),
         "run_id": plan.run_id,
@@ -89,50 +95,60 @@ def _started_already(run_id: str, plan_text: str, places: Places) -> bool:
     return False
 
 
-def _start_guard(plan: Plan, plan_text: str, places: Places) -> None:
+def _claimed(plan: Plan, places: Places) -> Before:
+    """The rig as it was found, once nobody else uses it; what was stopped for a run that does not come starts again."""
+    from .claim import claim  # noqa: PLC0415 - as in facts
+
+    try:
+        return claim(plan, places)
+    except AgentError:
+        restore(plan.run_id, places)
+        raise
+
+
+def _start_guard(plan: Plan, plan_text: str, before: Before, places: Places) -> None:
     spool = places.spool(plan.run_id)
-    places.forget(plan.run_id)
     spool.mkdir(parents=True, mode=0o700)
     write_atomically(places.plan(plan.run_id), plan_text)
+    before.keep(places.before(plan.run_id))
     hear(plan.run_id, places)
     unit.forget(plan.run_id)
-    argv = (sys.executable, "-I", str(Path(sys.argv[0]).resolve()), "guard", "--run", plan.run_id)
+    agent = (sys.executable, "-I", str(Path(sys.argv[0]).resolve()))
+    guard, afterwards = (*agent, "guard", "--run", plan.run_id), (*agent, "restore", "--run", plan.run_id)
     try:
-        unit.start(plan.run_id, argv, plan.longest_s, spool / GUARD_LOG)
+        unit.start(plan.run_id, guard, plan.longest_s, spool / GUARD_LOG, afterwards)
     except TooSlow:
         raise  # the guard may start yet, and writes into the spool then
     except AgentError:
+        # Where systemd did not even begin, it puts nothing back either.
+        restore(plan.run_id, places)
         # Nothing ran: leave no spool that would stand in the way of another attempt.
         shutil.rmtree(spool, ignore_errors=True)
         raise
 
 
-def _refuse_when_busy() -> None:
-    from . import nvml  # noqa: PLC0415 - as in facts
+def restore(run_id: str, places: Places) -> dict[str, Any]:
+    """Put back what the run found and changed; what was put back is one of its readings. Asked twice, it finds nothing.
 
-    running = unit.running_runs()
-    if running:
-        raise AgentError(
-            f"run {running[0]} is under way on this rig",
-            f"wait for its end, or stop it on the rig: systemctl stop {unit_name(running[0])}",
-        )
-    left = unit.processes()
-    if left:
-        raise AgentError(f"processes of an earlier run are left: {', '.join(left)}", "end them, or reboot the rig")
-    try:
-        opened = nvml.Nvml()
-    except NvmlUnavailable:
-        return  # no card can be read, so the guard will put none to work
-    try:
-        holding = nvml.compute_processes(opened.cards)
-    except nvml.NVML_ERRORS as error:
-        raise AgentError(
-            f"a card fails: {nvml.words_of(error)}", "see the kernel log for an Xid; reboot the rig"
-        ) from error
-    finally:
-        opened.close()
-    if holding:
-        raise AgentError(f"the cards are in use: {', '.join(holding)}", "wait until they are free; nothing was started")
+    systemd runs this when the unit has ended; a driver that hangs holds it for a while only.
+    """
+    from .settings import RESTORED, Before, PutBack, put_back  # noqa: PLC0415 - as in facts
+
+    before = Before.kept(places.before(run_id))
+    if before is None:
+        return {"restored": [], "failed": []}
+    done: list[PutBack] = []
+    working = threading.Thread(target=lambda: done.append(put_back(before)), name="restore", daemon=True)
+    working.start()
+    working.join(RESTORE_S)
+    found = done[0] if done else PutBack(failed=[f"the driver did not answer within {RESTORE_S} s"])
+    told = {"restored": found.restored, "failed": found.failed}
+    spool = places.spool(run_id)
+    if spool.is_dir() and (found.restored or found.failed):
+        write_atomically(spool / RESTORED, json.dumps(told) + "\n")
+    if not found.failed:
+        places.before(run_id).unlink(missing_ok=True)
+    return told
 
 
 def hear(run_id: str, places: Places) -> None:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 SYS = Path("/sys")
 PROC = Path("/proc")
+CRITICAL_C = (70.0, 125.0)
+"""Critical temperatures of processors lie within this span, °C."""
 WINDOW_S = 1.0
 """Power and load are means over about this time, seconds: the counters are coarse."""
 
@@ -34,6 +36,30 @@ def cpu_temp_c(sys: Path = SYS) -> float | None:
         if wanted is not None:
             found += _chip_temp_c(chip, wanted)
     return max(found, default=None)
+
+
+def cpu_critical_temp_c(sys: Path = SYS) -> float | None:
+    """What the processor's sensors themselves call critical, °C: the lowest; None where none says it.
+
+    Some boards leave nonsense there: only what a processor can bear counts.
+    """
+    found: list[float] = []
+    for chip in sorted((sys / "class/hwmon").glob("hwmon*")):
+        if _text(chip / "name") in ("k10temp", "coretemp"):
+            found += [millidegrees / 1000 for entry in chip.glob("temp*_crit") if (millidegrees := _whole(entry))]
+    return min((temp_c for temp_c in found if CRITICAL_C[0] <= temp_c <= CRITICAL_C[1]), default=None)
+
+
+def fans_rpm(sys: Path = SYS) -> dict[str, int]:
+    """What the tachometers of fans and pumps say, rpm, by `CHIP LABEL`; a header without a fan says 0 for ever."""
+    found: dict[str, int] = {}
+    for chip in sorted((sys / "class/hwmon").glob("hwmon*")):
+        for entry in sorted(chip.glob("fan*_input")):
+            rpm = _whole(entry)
+            label = _text(entry.with_name(entry.name.replace("_input", "_label"))) or entry.name[: -len("_input")]
+            if rpm is not None and rpm >= 0:
+                found[f"{_text(chip / 'name') or chip.name} {label}"] = rpm
+    return found
 
 
 def _chip_temp_c(chip: Path, wanted: tuple[str, ...]) -> list[float]:

@@ -11,7 +11,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from . import nvml, tools
+from . import nvml, nvml_facts, tools
 from .clock import boot_id
 from .cpu import CpuSensors
 from .errors import NvmlUnavailable
@@ -107,8 +107,8 @@ def _driver_and_cards(errors: list[str]) -> tuple[dict[str, Any], list[dict[str,
         driver["nvml_error"] = error.message
         return driver, [], []
     try:
-        driver["library"] = driver["library"] or nvml.library_version()
-        driver["cuda_driver"] = nvml.cuda_driver()
+        driver["library"] = driver["library"] or nvml_facts.library_version()
+        driver["cuda_driver"] = nvml_facts.cuda_driver()
         errors += opened.problems
         return driver, [_card(card, errors) for card in opened.cards], _processes(opened, errors)
     finally:
@@ -117,7 +117,7 @@ def _driver_and_cards(errors: list[str]) -> tuple[dict[str, Any], list[dict[str,
 
 def _card(card: nvml.Card, errors: list[str]) -> dict[str, Any]:
     faults: list[str] = []
-    known = nvml.card_facts(card, faults)
+    known = nvml_facts.card_facts(card, faults)
     errors += [f"slot {card.slot} ({card.uuid}): {fault}" for fault in faults]
     return known
 

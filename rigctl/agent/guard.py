@@ -10,19 +10,26 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import threading
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from . import announce
 from .clock import stamp
-from .decide import Limits, Situation, all_seen, decide
+from .cpu import cpu_critical_temp_c
+from .decide import all_seen, decide, limits_in_words
 from .kernel import KernelFollower
 from .loads import Load, command_for
 from .notify import Notifier
 from .places import Places, unit_name
 from .plan import FINISH_S, FIRST_SAMPLE_S, Plan, Step, parse_plan
+from .ramp import LONGEST_SHARE, RAMP, Ramp
 from .sampler import Sampler, Source
+from .seeing import Seeing
 from .sensors import Sensors
+from .settings import POWER_LIMIT, Before
+from .situation import Limits, Situation
 from .spool import EVENTS, KERNEL, TELEMETRY, Spool
 from .steps import AFTER, BEFORE, UNKILLABLE_S, RunningLoad, Steps
 from .wall import WallMeter
@@ -33,6 +40,8 @@ if TYPE_CHECKING:
 TICK_S = 0.05
 """The guard decides 20 times a second."""
 KEEP_ALIVE_S = 1.0
+LAST_WORDS_S = 2.0
+"""Telling people that the run has ended is waited for at most so long, seconds."""
 LAST_SAMPLE_S = 3.0
 """The last sample, with nothing running, is waited for at most so long, seconds."""
 
@@ -89,14 +98,25 @@ class Guard:
         self.plan = plan
         self.places = places
         self.spool = Spool(places.spool(plan.run_id))
-        self.sampler = Sampler(source, plan.sample_hz, lambda line: self.spool.append(TELEMETRY, line))
+        seeing = Seeing(cpu_critical_temp_c())
+        self.sampler = Sampler(source, plan.sample_hz, lambda line: self.spool.append(TELEMETRY, line), seeing)
         self.kernel = KernelFollower(time.monotonic(), lambda line: self.spool.append(KERNEL, line))
         self.steps = Steps(plan.steps, self._start_load, self._say)
         self.asked = Asked(places.stop_reason(plan.run_id))
         self.heartbeat = Heartbeat(places.heartbeat(plan.run_id))
         self.notifier = notifier
-        self.limits = Limits(plan.max_gpu_temp_c, plan.stale_sample_s, plan.controller_lost_s, plan.expected_gpus)
+        self.limits = Limits(
+            plan.max_gpu_temp_c,
+            plan.stale_sample_s,
+            plan.controller_lost_s,
+            plan.expected_gpus,
+            plan.history_max_gpu_temp_c,
+            plan.max_gpu_memory_temp_c,
+            plan.max_cpu_temp_c,
+        )
+        self._ramp: Ramp | None = None
         self._events = 0
+        self._saying = threading.Lock()
         self._kept_alive_s = 0.0
         self._status = ""
         self._watched_since_s = time.monotonic()
@@ -110,10 +130,21 @@ class Guard:
         self.kernel.start()
         self.notifier.ready(f"run {self.plan.run_id}")
         self._wait_for_cards()
+        self._say("guard_limits", BEFORE, **limits_in_words(self.limits, self.situation()))
+        puts_to_work = any(step.loads for step in self.plan.steps)
+        if puts_to_work:
+            announce.tell_aside(announce.begins(self.plan))
         while not self.steps.finished:
             self._turn(self.situation())
             time.sleep(TICK_S)
-        return self._finish()
+        stopped = self.steps.stopped
+        told = (
+            announce.tell_aside(announce.ends(self.plan, stopped.reason if stopped else None)) if puts_to_work else None
+        )
+        status = self._finish()
+        if told is not None:
+            told.join(LAST_WORDS_S)
+        return status
 
     def situation(self) -> Situation:
         """What the guard sees now."""
@@ -121,7 +152,10 @@ class Guard:
             now_s=time.monotonic(),
             watched_since_s=self._watched_since_s,
             heard_s=self.heartbeat.last_s(),
-            cards=self.sampler.cards(),
+            cards=self.sampler.seeing.cards(),
+            processor=self.sampler.seeing.processor(),
+            fans_still=self.sampler.seeing.fans_still(),
+            others=self.sampler.seeing.others(),
             spooled_s=self.spool.waiting_since_s(),
             spool_error=self.spool.error,
             asked=self.asked.reason(),
@@ -132,8 +166,11 @@ class Guard:
         if stop is not None and self.steps.stopped is None:
             log.warning("stopping: %s", stop)
             self.steps.stop(stop, seen.now_s)
+            if self._ramp is not None:
+                self._ramp.hurry()
         self.steps.tick(seen.now_s)
-        self.sampler.step = self.steps.step
+        ramps = self._ramp is not None and self._ramp.is_alive() and bool(self.steps.running)
+        self.sampler.step = RAMP if ramps else self.steps.step
         self._keep_alive(seen.now_s)
 
     def _wait_for_cards(self) -> None:
@@ -161,16 +198,34 @@ class Guard:
 
     def _start_load(self, kind: str, step: Step) -> tuple[RunningLoad, tuple[str, ...]]:
         command = command_for(kind, step, self.plan, self.places)
+        self.sampler.load_begins()
+        if kind == "gpu" and self.plan.ramp_s > 0:
+            self._ramp_up(step)
         return Load.start(command, step.limit_s(kind)), command.argv
 
+    def _ramp_up(self, step: Step) -> None:
+        """Begin at the cards' lowest limits. What is found now is on record: only that can be put back."""
+        before = Before.kept(self.places.before(self.plan.run_id)) or Before()
+        limits = {uuid: known[POWER_LIMIT.name] for uuid, known in before.cards.items() if POWER_LIMIT.name in known}
+        if not limits:
+            self._say("ramp_skipped", step.name, because="no card lets its power limit be read")
+            return
+        seconds = min(self.plan.ramp_s, step.seconds * LONGEST_SHARE)
+        self._ramp = Ramp(limits, seconds, lambda event, **detail: self._say(event, step.name, **detail))
+        self._ramp.start()
+
     def _say(self, event: str, step: str, **detail: Any) -> None:
-        line = {"seq": self._events, **stamp(), "event": event, "step": step, "detail": detail}
-        self._events += 1
-        self.spool.append(EVENTS, line)
+        with self._saying:
+            line = {"seq": self._events, **stamp(), "event": event, "step": step, "detail": detail}
+            self._events += 1
+            self.spool.append(EVENTS, line)
         log.info("%s %s %s", event, step, detail)
 
     def _finish(self) -> int:
         """A last sample with nothing running, the last kernel messages, everything on the disk."""
+        self.notifier.patience(FINISH_S)
+        if self._ramp is not None:
+            self._ramp.end(LAST_SAMPLE_S)
         self.sampler.step = AFTER
         deadline = time.monotonic() + LAST_SAMPLE_S
         while not self.sampler.has_sampled(AFTER) and time.monotonic() < deadline:

@@ -60,7 +60,9 @@ def _gpu(step: Step, plan: Plan, spool: Path, seconds: str) -> Command:
     _needs_cards(plan)
     program, compare = tools.gpu_burn(plan.gpu_burn_dir)
     # Its parser looks for -h, -l, -d and -tc anywhere in any argument, so: no path, and the time last.
-    argv = ("./gpu_burn", "-stts", str(GPU_BURN_STTS_S), "-c", compare, seconds)
+    # Its environment counts cards in PCI bus order from 0, as slots do from 1.
+    only = () if step.only_slot is None else ("-i", str(step.only_slot - 1))
+    argv = ("./gpu_burn", *only, "-stts", str(GPU_BURN_STTS_S), "-c", compare, seconds)
     return Command("gpu", argv, spool / f"{step.name}.log", program.parent)
 
 

@@ -35,7 +35,7 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("--gpu-burn-dir", default="")
         command.add_argument("--torch-venv", default="")
     parsers.add_parser("start")
-    for name in ("guard", "poll", "stop", "ack"):
+    for name in ("guard", "restore", "poll", "stop", "ack"):
         parsers.add_parser(name).add_argument("--run", required=True)
     parsers.choices["poll"].add_argument("--offset", type=_offset, action="append", default=[])
     parsers.choices["stop"].add_argument("--reason", default="asked")
@@ -52,6 +52,7 @@ def _answer(asked: argparse.Namespace, places: Places) -> dict[str, Any]:
         "start": lambda: commands.start(sys.stdin.buffer.read(), places),
         "poll": lambda: commands.poll(asked.run, dict(asked.offset), places),
         "stop": lambda: commands.stop(asked.run, asked.reason, places),
+        "restore": lambda: commands.restore(asked.run, places),
         "ack": lambda: commands.ack(asked.run, places),
         "kernel": lambda: commands.kernel(asked.since_mono, asked.boot_id),
     }

@@ -38,6 +38,10 @@ class Notifier:
         """Keep the watchdog from killing the unit."""
         self._say("WATCHDOG=1")
 
+    def patience(self, seconds: float) -> None:
+        """From now on the watchdog waits so long: nothing runs any more that could do harm."""
+        self._say(f"WATCHDOG=1\nWATCHDOG_USEC={round(seconds * 1e6)}")
+
     def status(self, status: str) -> None:
         """One line that `systemctl status` and `poll` show."""
         self._say(f"STATUS={status}")

@@ -1,4 +1,4 @@
-"""The cards through NVML: the only importer of pynvml.
+"""The cards through NVML, as they are now; their identity is in nvml_facts.py.
 
 A value that this card or driver does not expose is None, and its name stands in `missing` with NVML's reason; any
 other error is the card's. Which calls a driver branch has differs: a missing symbol is `Function Not Found`, and the
@@ -28,7 +28,6 @@ _NOT_EXPOSED = (
 MIB = 1024 * 1024
 MAX_LINKS = 18
 """Links that are asked for at most; a card with fewer answers `Invalid Argument` before."""
-_LINK_SPEED_FIELDS = tuple(getattr(pynvml, f"NVML_FI_DEV_NVLINK_SPEED_MBPS_L{link}") for link in range(12))
 
 
 def words_of(error: Exception) -> str:
@@ -88,6 +87,9 @@ class Card:
     uuid: str
     pci_bus_id: str
     slowdown_temp_c: float | None
+    memory_max_temp_c: float | None = None
+    absent: set[str] = field(default_factory=set)
+    """What this card was asked for once and does not expose: not asked for at every sample."""
 
 
 class Nvml:
@@ -108,30 +110,34 @@ class Nvml:
     def _open(self, index: int) -> tuple[int, str, Any, str] | None:
         try:
             handle = pynvml.nvmlDeviceGetHandleByIndex(index)
-            bus_id = _text(pynvml.nvmlDeviceGetPciInfo(handle).busId)
-            return index, bus_id, handle, _text(pynvml.nvmlDeviceGetUUID(handle))
+            bus_id = text_of(pynvml.nvmlDeviceGetPciInfo(handle).busId)
+            return index, bus_id, handle, text_of(pynvml.nvmlDeviceGetUUID(handle))
         except NVML_ERRORS as error:
             self.problems.append(f"NVML index {index}: {words_of(error)}")
             return None
 
     def _card(self, slot: int, index: int, bus_id: str, handle: Any, uuid: str) -> Card:
+        asker = Asker(handle)
         try:
-            slowdown = _threshold(Asker(handle), "slowdown_temp_c", pynvml.NVML_TEMPERATURE_THRESHOLD_SLOWDOWN)
+            slowdown = threshold(asker, "slowdown_temp_c", pynvml.NVML_TEMPERATURE_THRESHOLD_SLOWDOWN)
+            memory = threshold(asker, "memory_max_temp_c", pynvml.NVML_TEMPERATURE_THRESHOLD_MEM_MAX)
         except NVML_ERRORS as error:
             self.problems.append(f"slot {slot}: {words_of(error)}")
-            slowdown = None
-        return Card(handle, index, slot, uuid, bus_id, slowdown)
+            slowdown = memory = None
+        return Card(handle, index, slot, uuid, bus_id, slowdown, memory)
 
     def close(self) -> None:
         """Shut NVML down."""
         pynvml.nvmlShutdown()
 
 
-def _text(value: Any) -> str:
+def text_of(value: Any) -> str:
+    """A text of NVML, whose binding gives bytes in some versions."""
     return value.decode("ascii", "replace") if isinstance(value, bytes) else str(value)
 
 
-def _threshold(asker: Asker, name: str, which: int) -> float | None:
+def threshold(asker: Asker, name: str, which: int) -> float | None:
+    """One of the card's own temperature limits, °C; None where it is not exposed. Raises NVMLError."""
     degrees = asker.ask(name, pynvml.nvmlDeviceGetTemperatureThreshold, which)
     return None if degrees is None else float(degrees)
 
@@ -140,7 +146,8 @@ def sample_card(card: Card) -> dict[str, Any]:
     """One card at this moment, as a GpuSample; a card that fails says so in `error` and in nothing else."""
     named = {"uuid": card.uuid, "slot": card.slot}
     try:
-        return named | _sample(Asker(card.handle))
+        asker = Asker(card.handle)
+        return named | _sample(asker) | _some_cards_only(asker, card.absent)
     except NVML_ERRORS as error:
         return named | {"error": words_of(error)}
 
@@ -160,8 +167,28 @@ def _sample(asker: Asker) -> dict[str, Any]:
         "throttle": _throttle(asker),
         "pcie_gen": ask("pcie_gen", pynvml.nvmlDeviceGetCurrPcieLinkGeneration),
         "pcie_width": ask("pcie_width", pynvml.nvmlDeviceGetCurrPcieLinkWidth),
-        "links_active": list(_links_active(asker)),
+        "links_active": list(links_active(asker)),
     }
+
+
+def _some_cards_only(asker: Asker, absent: set[str]) -> dict[str, Any]:
+    """Memory temperature and thermal margin, °C, and fan speed, rpm: data-centre cards and newer drivers have them."""
+    calls = {
+        "memory_temp_c": _memory_temp_c,
+        "margin_c": pynvml.nvmlDeviceGetMarginTemperature,
+        "fan_rpm": pynvml.nvmlDeviceGetFanSpeedRPM,
+    }
+    found = {name: asker.ask(name, call) for name, call in calls.items() if name not in absent}
+    absent.update(name for name, value in found.items() if value is None)
+    return {name: found.get(name) for name in calls}
+
+
+def _memory_temp_c(handle: Any) -> float:
+    """Temperature of the card's memory, °C. Raises NVMLError where the card does not say it."""
+    (value,) = pynvml.nvmlDeviceGetFieldValues(handle, [pynvml.NVML_FI_DEV_MEMORY_TEMP])
+    if value.nvmlReturn != pynvml.NVML_SUCCESS:
+        raise pynvml.NVMLError(value.nvmlReturn)
+    return float(value.value.uiVal)
 
 
 def _throttle(asker: Asker) -> int | None:
@@ -174,7 +201,7 @@ def _throttle(asker: Asker) -> int | None:
     return None if mask is None else int(mask)
 
 
-def _links_active(asker: Asker) -> tuple[bool, ...]:
+def links_active(asker: Asker) -> tuple[bool, ...]:
     """The state of each NVLink that the card has; empty where it has none."""
     states: list[bool] = []
     for link in range(MAX_LINKS):
@@ -191,102 +218,26 @@ def _links_active(asker: Asker) -> tuple[bool, ...]:
     return tuple(states)
 
 
-def card_facts(card: Card, faults: list[str]) -> dict[str, Any]:
-    """Identity of one card, as GpuFacts; faults are noted, so that a failing card is still listed."""
-    asker = Asker(card.handle, faults=faults)
-    ask = asker.ask
-    memory = ask("memory_mib", pynvml.nvmlDeviceGetMemoryInfo)
-    capability = ask("compute_capability", pynvml.nvmlDeviceGetCudaComputeCapability)
-    power_range = ask("power_min_w", pynvml.nvmlDeviceGetPowerManagementLimitConstraints)
-    return {
-        "index": card.index,
-        "slot": card.slot,
-        "uuid": card.uuid,
-        "pci_bus_id": card.pci_bus_id,
-        "name": ask("name", pynvml.nvmlDeviceGetName) or "",
-        "serial": ask("serial", pynvml.nvmlDeviceGetSerial),
-        "vbios": ask("vbios", pynvml.nvmlDeviceGetVbiosVersion),
-        "memory_mib": None if memory is None else int(memory.total) // MIB,
-        "compute_capability": None if capability is None else f"{capability[0]}.{capability[1]}",
-        "power_limit_w": asker.watts("power_limit_w", pynvml.nvmlDeviceGetPowerManagementLimit),
-        "power_default_w": asker.watts("power_default_w", pynvml.nvmlDeviceGetPowerManagementDefaultLimit),
-        "power_min_w": None if power_range is None else power_range[0] / 1000,
-        "power_max_w": None if power_range is None else power_range[1] / 1000,
-        "slowdown_temp_c": _threshold(asker, "slowdown_temp_c", pynvml.NVML_TEMPERATURE_THRESHOLD_SLOWDOWN),
-        "shutdown_temp_c": _threshold(asker, "shutdown_temp_c", pynvml.NVML_TEMPERATURE_THRESHOLD_SHUTDOWN),
-        "max_pcie_gen": ask("max_pcie_gen", pynvml.nvmlDeviceGetMaxPcieLinkGeneration),
-        "max_pcie_width": ask("max_pcie_width", pynvml.nvmlDeviceGetMaxPcieLinkWidth),
-        "links": [_link_facts(asker, link, active=active) for link, active in enumerate(_links_active(asker))],
-        "missing": asker.missing,
-    }
-
-
-def _link_facts(asker: Asker, link: int, *, active: bool) -> dict[str, Any]:
-    known: dict[str, Any] = {"link": link, "active": active, "remote_pci_bus_id": None, "speed_gb_per_s": None}
-    if active:
-        remote = asker.ask(f"link{link}.remote_pci_bus_id", pynvml.nvmlDeviceGetNvLinkRemotePciInfo, link)
-        known["remote_pci_bus_id"] = None if remote is None else _text(remote.busId)
-        known["speed_gb_per_s"] = _link_speed(asker, link)
-    return known
-
-
-def _link_speed(asker: Asker, link: int) -> float | None:
-    """Speed of one link in one direction, GB/s; NVML says MB/s."""
-    name = f"link{link}.speed_gb_per_s"
-    if link >= len(_LINK_SPEED_FIELDS):
-        asker.missing[name] = "NVML has no field for the speed of this link"
-        return None
-    values = asker.ask(name, pynvml.nvmlDeviceGetFieldValues, [_LINK_SPEED_FIELDS[link]])
-    if values is None:
-        return None
-    if values[0].nvmlReturn != pynvml.NVML_SUCCESS:
-        asker.missing[name] = words_of(pynvml.NVMLError(values[0].nvmlReturn))
-        return None
-    by_type = {
-        pynvml.NVML_VALUE_TYPE_DOUBLE: "dVal",
-        pynvml.NVML_VALUE_TYPE_UNSIGNED_INT: "uiVal",
-        pynvml.NVML_VALUE_TYPE_UNSIGNED_LONG: "ulVal",
-        pynvml.NVML_VALUE_TYPE_UNSIGNED_LONG_LONG: "ullVal",
-    }
-    member = by_type.get(values[0].valueType)
-    if member is None:
-        asker.missing[name] = f"NVML answered in an unknown type ({values[0].valueType})"
-        return None
-    return float(getattr(values[0].value, member)) / 1000
-
-
 def compute_processes(cards: tuple[Card, ...]) -> list[str]:
     """Processes that compute on a card: `PID NAME on slotN`. Raises NVMLError when a card fails."""
-    found: list[str] = []
+    return [f"{pid} {_process_name(pid)} on slot{slot}" for slot, pid in processes_on(cards)]
+
+
+def processes_on(cards: tuple[Card, ...]) -> list[tuple[int, int]]:
+    """Slot and process id of all that computes on a card. Raises NVMLError when a card fails."""
+    found: list[tuple[int, int]] = []
     for card in cards:
         asker = Asker(card.handle)
         # Branch 470 has _v2 only; the unsuffixed call insists on the newest.
         processes = asker.ask("processes", pynvml.nvmlDeviceGetComputeRunningProcesses_v3)
         if processes is None:
             processes = asker.ask("processes", pynvml.nvmlDeviceGetComputeRunningProcesses_v2)
-        found += [f"{process.pid} {_process_name(process.pid)} on slot{card.slot}" for process in processes or ()]
+        found += [(card.slot, int(process.pid)) for process in processes or ()]
     return found
 
 
 def _process_name(pid: int) -> str:
     try:
-        return _text(pynvml.nvmlSystemGetProcessName(pid))
+        return text_of(pynvml.nvmlSystemGetProcessName(pid))
     except NVML_ERRORS as error:
         return f"({words_of(error)})"
-
-
-def cuda_driver() -> str | None:
-    """Newest CUDA that the driver can run, such as `11.7`; None where NVML does not say."""
-    try:
-        version = int(pynvml.nvmlSystemGetCudaDriverVersion_v2())
-    except NVML_ERRORS:
-        return None
-    return f"{version // 1000}.{version % 1000 // 10}"
-
-
-def library_version() -> str | None:
-    """Version of the driver as the open library says it."""
-    try:
-        return _text(pynvml.nvmlSystemGetDriverVersion())
-    except NVML_ERRORS:
-        return None

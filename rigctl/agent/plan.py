@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from .errors import AgentError
@@ -50,6 +50,8 @@ class Step:
     loads: tuple[str, ...]
     training: dict[str, Any] | None = None
     script: Script | None = None
+    only_slot: int | None = None
+    """gpu-burn loads this card only, by slot; None: all of them."""
 
     def limit_s(self, kind: str) -> float:
         """Longest time that a load of this step may run, seconds."""
@@ -75,6 +77,18 @@ class Plan:
     gpu_burn_dir: str
     torch_venv: str
     steps: tuple[Step, ...]
+    history_max_gpu_temp_c: dict[str, float] = field(default_factory=dict)
+    """By UUID: what a card may reach by the rig's own history, °C."""
+    max_gpu_memory_temp_c: float | None = None
+    max_cpu_temp_c: float | None = None
+    ramp_s: float = 0.0
+    """A GPU burn's power limit rises for so long, seconds; 0: it begins at its own."""
+    asked_by: str = ""
+    """Who asked for the run: `user@host` of the controller."""
+    evict_users: bool = False
+    """Whether who uses the rig is asked to leave it, and made to."""
+    ignore_lock: bool = False
+    """Whether another run that is under way is stopped for this one."""
 
     @property
     def longest_s(self) -> float:
@@ -97,6 +111,13 @@ def parse_plan(text: str | bytes) -> Plan:
             gpu_burn_dir=str(raw["gpu_burn_dir"]),
             torch_venv=str(raw["torch_venv"]),
             steps=tuple(_step(step) for step in raw["steps"]),
+            history_max_gpu_temp_c={str(uuid): float(c) for uuid, c in raw.get("history_max_gpu_temp_c", {}).items()},
+            max_gpu_memory_temp_c=_positive_or_none(raw, "max_gpu_memory_temp_c"),
+            max_cpu_temp_c=_positive_or_none(raw, "max_cpu_temp_c"),
+            ramp_s=_number({"ramp_s": 0} | raw, "ramp_s", lambda found: found >= 0),
+            asked_by=str(raw.get("asked_by", "")),
+            evict_users=raw.get("evict_users") is True,
+            ignore_lock=raw.get("ignore_lock") is True,
         )
     except (KeyError, TypeError, ValueError) as error:
         told = f"no {error}" if isinstance(error, KeyError) else str(error)
@@ -107,6 +128,10 @@ def parse_plan(text: str | bytes) -> Plan:
 
 def _positive(raw: dict[str, Any], key: str) -> float:
     return _number(raw, key, lambda found: found > 0)
+
+
+def _positive_or_none(raw: dict[str, Any], key: str) -> float | None:
+    return None if raw.get(key) is None else _positive(raw, key)
 
 
 def _number(raw: dict[str, Any], key: str, allowed: Callable[[float], bool]) -> float:
@@ -133,7 +158,10 @@ def _step(raw: dict[str, Any]) -> Step:
         raise ValueError(f"step {raw['name']!r} has no training")
     seconds = _number(raw, "seconds", lambda found: found >= 0)
     script = _script(raw["script"]) if "script" in loads else None
-    return Step(str(raw["name"]), seconds, loads, raw.get("training"), script)
+    slot = raw.get("only_slot")
+    if slot is not None and (not isinstance(slot, int) or slot < 1):
+        raise ValueError(f"step {raw['name']!r} names slot {slot!r}")
+    return Step(str(raw["name"]), seconds, loads, raw.get("training"), script, slot)
 
 
 def _script(raw: dict[str, Any]) -> Script:

@@ -7,10 +7,19 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, Protocol
 
-from .decide import CardSeen
+from .seeing import Seeing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from .seeing import Thresholds
+
+HEATING_HZ = 4.0
+"""While temperatures rise, samples are taken at least so often a second, however few the profile asks for."""
+AFTER_START_S = 10.0
+"""So long after a load began temperatures are taken as rising, seconds."""
+OTHERS_EVERY_S = 0.5
+"""The processes on the cards are looked at so often, seconds."""
 
 log = logging.getLogger(__name__)
 
@@ -21,23 +30,34 @@ class Source(Protocol):
     def read(self, seq: int, step: str) -> dict[str, Any]:
         """One sample now."""
 
-    def slowdown_temps_c(self) -> dict[str, float]:
-        """The temperature at which each card slows itself down, °C, by UUID."""
+    def thresholds(self) -> dict[str, Thresholds]:
+        """What each card says of its own limits, by UUID."""
+
+    def others_work(self) -> dict[int, str]:
+        """Processes on the cards that are not the run's own: words by process id."""
 
 
 class Sampler(threading.Thread):
-    """Reads all sensors at a fixed rate, passes each sample on and keeps the newest valid reading of each card."""
+    """Reads all sensors at a fixed rate, passes each sample on and keeps what the guard decides on."""
 
-    def __init__(self, source: Source, sample_hz: float, write: Callable[[dict[str, Any]], None]) -> None:
+    def __init__(
+        self,
+        source: Source,
+        sample_hz: float,
+        write: Callable[[dict[str, Any]], None],
+        seeing: Seeing | None = None,
+    ) -> None:
         super().__init__(name="sampler", daemon=True)
         self._source = source
-        self._period_s = 1 / sample_hz
+        self._hz = sample_hz
         self._write = write
-        self._lock = threading.Lock()
-        self._cards: dict[str, CardSeen] = {}
         self._steps_sampled: set[str] = set()
         self._seq = 0
+        self._others_due_s = 0.0
+        self._loaded_s: float | None = None
         self._ending = threading.Event()
+        self._sooner = threading.Event()
+        self.seeing = seeing or Seeing()
         self.step = ""
 
     def run(self) -> None:
@@ -46,33 +66,41 @@ class Sampler(threading.Thread):
         while not self._ending.is_set():
             try:
                 self._sample()
+                self._look_for_others()
             except Exception:
                 # The thread's boundary: whatever went wrong, there is no valid sample, and the guard sees that.
                 log.exception("a sample could not be taken")
-            due = max(due + self._period_s, time.monotonic())
-            self._ending.wait(due - time.monotonic())
+            due = max(due + 1 / self.hz(time.monotonic()), time.monotonic())
+            self._wait(due)
+
+    def load_begins(self) -> None:
+        """A load begins: temperatures will rise."""
+        self._loaded_s = time.monotonic()
+        self._sooner.set()
+
+    def hz(self, now_s: float) -> float:
+        """Samples a second now: as the plan asks, and at least four while temperatures rise."""
+        begun = self._loaded_s is not None and now_s - self._loaded_s < AFTER_START_S
+        return max(self._hz, HEATING_HZ) if begun or self.seeing.heats() else self._hz
+
+    def _wait(self, due_s: float) -> None:
+        """Wait for the next sample's time; a load that begins meanwhile is looked at from its beginning on."""
+        if self._sooner.wait(max(0.0, due_s - time.monotonic())):
+            self._sooner.clear()
 
     def _sample(self) -> None:
         step = self.step
         sample = self._source.read(self._seq, step)
         self._seq += 1
-        self._see(sample, self._source.slowdown_temps_c())
+        self.seeing.take(sample, self._source.thresholds())
         self._write(sample)
         self._steps_sampled.add(step)
 
-    def _see(self, sample: dict[str, Any], slowdown: dict[str, float]) -> None:
-        seen = {
-            card["uuid"]: CardSeen(card["slot"], card["temp_c"], sample["t_mono_s"], slowdown.get(card["uuid"]))
-            for card in sample["gpus"]
-            if card.get("error") is None and card.get("temp_c") is not None
-        }
-        with self._lock:
-            self._cards.update(seen)
-
-    def cards(self) -> dict[str, CardSeen]:
-        """Newest valid reading of each card, by UUID."""
-        with self._lock:
-            return dict(self._cards)
+    def _look_for_others(self) -> None:
+        now_s = time.monotonic()
+        if now_s >= self._others_due_s:
+            self._others_due_s = now_s + OTHERS_EVERY_S
+            self.seeing.take_others(self._source.others_work(), now_s)
 
     def has_sampled(self, step: str) -> bool:
         """Whether a sample of that step was taken."""
@@ -86,5 +114,6 @@ class Sampler(threading.Thread):
     def end(self, timeout_s: float) -> bool:
         """Take no further sample; False when the thread hangs in a call and does not end."""
         self._ending.set()
+        self._sooner.set()
         self.join(timeout_s)
         return not self.is_alive()

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from . import nvml
 from .clock import boot_id, stamp
-from .cpu import CpuSensors
+from .cpu import CpuSensors, fans_rpm
 from .errors import NvmlUnavailable
+from .people import command_of, unit_of, user_of
+from .seeing import Thresholds
 
 if TYPE_CHECKING:
     from .wall import WallMeter
@@ -29,13 +31,31 @@ class Sensors:
         sample: dict[str, Any] = {"seq": seq, **stamp(), "boot_id": self._boot_id, "step": step}
         sample["gpus"] = self._cards()
         sample.update(self._cpu.read(time.monotonic()))
+        sample["fans_rpm"] = fans_rpm()
         sample["wall_power_w"], sample["wall_error"] = self._wall.power() if self._wall else (None, None)
         return sample
 
-    def slowdown_temps_c(self) -> dict[str, float]:
-        """The temperature at which each card slows itself down, °C, by UUID; cards that do not say are left out."""
+    def thresholds(self) -> dict[str, Thresholds]:
+        """What each card says of its own limits, by UUID."""
         cards = self._nvml.cards if self._nvml else ()
-        return {card.uuid: card.slowdown_temp_c for card in cards if card.slowdown_temp_c is not None}
+        return {card.uuid: Thresholds(card.slowdown_temp_c, card.memory_max_temp_c) for card in cards}
+
+    def others_work(self) -> dict[int, str]:
+        """Processes on the cards that are not in this unit: words by process id.
+
+        A card that fails lists none; that it fails, its samples say. What is no process of this rig any more (or of
+        another process namespace) is left out: there is nobody to name.
+        """
+        try:
+            running = nvml.processes_on(self._nvml.cards) if self._nvml else []
+        except nvml.NVML_ERRORS:
+            return {}
+        own, found = unit_of(), dict[int, str]()
+        for slot, pid in running:
+            user = user_of(pid)
+            if user is not None and (own is None or unit_of(pid) != own):
+                found[pid] = f"{pid} {command_of(pid)} ({user}) on slot{slot}"
+        return found
 
     def _cards(self) -> list[dict[str, Any]]:
         try:

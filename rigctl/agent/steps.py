@@ -71,6 +71,11 @@ class Steps:
         """Whether nothing runs and nothing is to come."""
         return self._now is None and not self._coming and not self._loads
 
+    @property
+    def running(self) -> tuple[str, ...]:
+        """The loads that run now."""
+        return tuple(self._loads)
+
     def stuck_s(self, now_s: float) -> float:
         """How long a load has resisted being ended, seconds."""
         return max((load.ending_for_s(now_s) for load in self._loads.values()), default=0.0)

@@ -13,8 +13,9 @@ from .places import unit_name
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-WATCHDOG_S = 15
-"""systemd kills the control group when the guard's main loop has said nothing for so long, seconds."""
+WATCHDOG_S = 4
+"""systemd kills the control group when the guard's main loop has said nothing for so long, seconds: no burn outlives
+its guard by more than 5 s. The loop speaks once a second; when nothing runs any more it asks for more patience."""
 STOP_S = 30
 """SIGTERM to SIGKILL, seconds; the load itself ends within a second, the rest is for the readings."""
 START_S = 30
@@ -40,7 +41,7 @@ def _systemd(*command: str, limit_s: float = QUESTION_S) -> subprocess.Completed
         ) from error
 
 
-def properties_for(runtime_max_s: float, log: Path) -> list[str]:
+def properties_for(runtime_max_s: float, log: Path, afterwards: str) -> list[str]:
     """How the guard's unit is set up: whatever ends the guard ends its control group, and no run lasts for ever."""
     return [
         "NotifyAccess=main",
@@ -55,19 +56,30 @@ def properties_for(runtime_max_s: float, log: Path) -> list[str]:
         "KillMode=mixed",
         "SendSIGKILL=yes",
         "Restart=no",
+        # Runs whatever became of the guard, once nothing of the run is left.
+        f"ExecStopPost={afterwards}",
         f"StandardOutput=append:{log}",
         f"StandardError=append:{log}",
     ]
 
 
-def start(run_id: str, argv: Sequence[str], runtime_max_s: float, log: Path) -> None:
-    """Start the guard's unit and wait until the guard says that it watches; AgentError with systemd's words."""
-    wanted = [word for entry in properties_for(runtime_max_s, log) for word in ("-p", entry)]
+def start(run_id: str, argv: Sequence[str], runtime_max_s: float, log: Path, afterwards: Sequence[str]) -> None:
+    """Start the guard's unit and wait until the guard says that it watches; AgentError with systemd's words.
+
+    `afterwards` is run by systemd when the unit ends, however that comes.
+    """
+    wanted = [word for entry in properties_for(runtime_max_s, log, _quoted(afterwards)) for word in ("-p", entry)]
     named = ("--unit", unit_name(run_id), "--description", f"rigctl run {run_id}", "--service-type=notify")
     done = _systemd("systemd-run", "--quiet", *named, *wanted, *argv, limit_s=ORDER_S)
     if done.returncode != 0:
         tail = " · ".join(_last_lines(log, 3)) or done.stderr.strip()
         raise AgentError(f"the guard did not start: {tail}", f"on the rig: journalctl -u {unit_name(run_id)}")
+
+
+def _quoted(argv: Sequence[str]) -> str:
+    """A command line as systemd reads it: in double quotes, nothing expanded."""
+    escaped = (word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$") for word in argv)
+    return " ".join(f'"{word}"' for word in escaped)
 
 
 def _last_lines(path: Path, count: int) -> list[str]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import http.client
 import json
-import math
 import threading
 import time
 import urllib.error
 import urllib.request
 from typing import Any
+
+from .meters import MeterError, tasmota
 
 READ_EVERY_S = 1.0
 TIMEOUT_S = 2.0
@@ -18,19 +19,9 @@ MAX_AGE_S = 3.0
 MAX_BYTES = 64 * 1024
 
 
-class MeterError(Exception):
-    """The meter did not answer, or not with a power."""
-
-
 def tasmota_power_w(answer: Any) -> float:
     """Power at the wall, W, from Tasmota's `Status 8`, its sensor message, or the form of old firmware."""
-    if isinstance(answer, dict):
-        sensors = answer.get("StatusSNS", answer)
-        energy = answer.get("StatusPWR") or (sensors.get("ENERGY") if isinstance(sensors, dict) else None)
-        power = energy.get("Power") if isinstance(energy, dict) else None
-        if isinstance(power, (int, float)) and not isinstance(power, bool) and math.isfinite(power):
-            return float(power)
-    raise MeterError("the meter's answer holds no ENERGY.Power")
+    return tasmota(answer).power_w
 
 
 def read_tasmota(url: str) -> float:

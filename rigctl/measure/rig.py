@@ -36,7 +36,8 @@ OWN_FAULT = "this is a fault of rigctl itself"
 OWN_FAULT_FIX = "run the command again with --debug and report the traceback; the run's journal holds it too"
 POLL_S = 1.0
 """Time between two polls of one rig, seconds; each is also the controller's word to the guard."""
-START_TIMEOUT_S = 120
+START_TIMEOUT_S = 240
+"""More than all that the agent's `start` waits for, seconds: systemd, another run's end, people who have to leave."""
 STOP_TIMEOUT_S = 120
 """More than all that the agent itself waits for, seconds: for a start that is under way, for systemd's answers, and for
 the guard, which takes up to half a minute to end its load and to bring its readings to the disk."""

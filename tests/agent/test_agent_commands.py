@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rigctl.agent import commands, lock, main, nvml, unit
+from rigctl.agent import busy, commands, evict, lock, main, nvml, unit
 from rigctl.agent.clock import boot_id
 from rigctl.agent.errors import AgentError, NvmlUnavailable, TooSlow
 from rigctl.agent.kernel import Entry, KernelFollower, parse_entry, read_kernel
@@ -36,6 +36,8 @@ PLAN: dict[str, Any] = {
     "torch_venv": "/opt/y",
     "steps": [{"name": "idle", "seconds": 3, "loads": []}],
 }
+
+BURN = [{"name": "gpu_burn", "seconds": 3, "loads": ["gpu"]}]
 
 
 class Systemd:
@@ -72,6 +74,8 @@ def systemd(monkeypatch: pytest.MonkeyPatch) -> Systemd:
         raise NvmlUnavailable("NVML Shared Library Not Found")
 
     monkeypatch.setattr(nvml, "Nvml", no_cards)
+    monkeypatch.setattr(busy, "LOOK_S", 0.01)
+    monkeypatch.setattr(busy, "logged_in", list)
     return fake
 
 
@@ -89,9 +93,18 @@ def test_start_sets_the_unit_up_so_that_nothing_outlives_it(systemd: Systemd, pl
     words = systemd.words("systemd-run")
     assert reply["unit"] == "rigctl-r1.service"
     assert "--service-type=notify" in words
-    for entry in ("NotifyAccess=main", "WatchdogSec=15", "WatchdogSignal=SIGKILL", "KillMode=mixed", "Restart=no"):
+    for entry in (
+        "NotifyAccess=main",
+        f"WatchdogSec={unit.WATCHDOG_S}",
+        "WatchdogSignal=SIGKILL",
+        "KillMode=mixed",
+        "Restart=no",
+    ):
         assert entry in words
     assert f"RuntimeMaxSec={reply['runtime_max_s']:.0f}" in words
+    assert unit.WATCHDOG_S + 1 <= 5, "a burn outlives its guard by 5 s at most"
+    agent = words[-4]
+    assert f'ExecStopPost="{sys.executable}" "-I" "{agent}" "restore" "--run" "r1"' in words
     assert words[-6:][:2] == (sys.executable, "-I")
     assert words[-3:] == ("guard", "--run", "r1")
     assert places.plan("r1").exists()
@@ -101,7 +114,7 @@ def test_start_sets_the_unit_up_so_that_nothing_outlives_it(systemd: Systemd, pl
 
 def test_start_refuses_while_a_guard_runs_and_names_it(systemd: Systemd, places: Places) -> None:
     systemd.units = "rigctl-2026-11-30T2300Z-7f3a.service loaded active running rigctl run\n"
-    with pytest.raises(AgentError, match="2026-11-30T2300Z-7f3a is under way"):
+    with pytest.raises(AgentError, match="run 2026-11-30T2300Z-7f3a is under way on this rig"):
         start(places)
     systemd.units = "rigctl-old.service loaded failed failed rigctl run\n"
     assert start(places)["run_id"] == "r1"
@@ -120,9 +133,9 @@ def test_start_refuses_when_the_cards_are_in_use(
 ) -> None:
     opened = type("Opened", (), {"cards": (), "close": lambda _self: None})
     monkeypatch.setattr(nvml, "Nvml", opened)
-    monkeypatch.setattr(nvml, "compute_processes", lambda _cards: ["77 python3 on slot1"])
-    with pytest.raises(AgentError, match="77 python3 on slot1") as refused:
-        start(places)
+    monkeypatch.setattr(nvml, "processes_on", lambda _cards: [(1, 4_000_001), (2, 4_000_001)])
+    with pytest.raises(AgentError, match=r"computes on slot1 and slot2: unknown \(process 4000001\)") as refused:
+        start(places, steps=BURN)
     assert "nothing was started" in refused.value.hint
     assert not places.spool("r1").exists()
 
@@ -148,7 +161,8 @@ def test_two_starts_in_the_same_instant_do_not_both_pass(systemd: Systemd, place
     with ThreadPoolExecutor(2) as pool:
         told = sorted(pool.map(attempt, ("a", "b")))
     winner = told[1][-1]
-    assert told == [f"run {winner} is under way on this rig", f"started {winner}"]
+    assert told[0].startswith(f"run {winner} is under way on this rig since ")
+    assert told[1] == f"started {winner}"
     assert systemd.words("systemd-run")
 
 
@@ -226,7 +240,10 @@ def test_all_that_a_command_asks_of_systemd_takes_less_than_its_controller_grant
     assert max(unit.START_S, unit.STOP_S) < order
     assert question < CALL_TIMEOUT_S  # poll: the unit's state
     assert 2 * question < CALL_TIMEOUT_S  # ack: state, forget
-    assert lock.LOCK_S + 3 * question + order < START_TIMEOUT_S  # own state, running runs, forget; start
+    # own state, running runs, their state, forget; stop another run, start
+    asked = lock.LOCK_S + 4 * question + 2 * order
+    evicted = evict.WARNING_S + evict.SERVICE_S + evict.TERM_S + evict.GONE_S + 4 * busy.LOOK_S
+    assert asked + evicted < START_TIMEOUT_S
     assert lock.LOCK_S + 2 * question + order < STOP_TIMEOUT_S  # state before and after; stop
 
 

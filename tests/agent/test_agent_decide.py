@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from rigctl.agent.decide import CardSeen, Limits, Situation, all_seen, card_limit_c, decide
+from rigctl.agent.decide import all_seen, card_limit_c, decide, limits_in_words
+from rigctl.agent.situation import CardSeen, FanStill, Limits, OthersWork, ProcessorSeen, Situation
 
 A, B = "GPU-aaaa", "GPU-bbbb"
 LIMITS = Limits(max_gpu_temp_c=80, stale_sample_s=5, controller_lost_s=60, expected_gpus=(A, B))
@@ -43,9 +44,129 @@ def test_a_card_that_was_not_expected_stops_the_burn_too() -> None:
     assert stop.slot == 3
 
 
-@pytest.mark.parametrize(("asked", "slowdown", "limit"), [(80, 94, 80), (92, 94, 89), (92, None, 92), (89, 94, 89)])
-def test_the_limit_is_never_looser_than_slowdown_minus_5(asked: float, slowdown: float | None, limit: float) -> None:
-    assert card_limit_c(asked, slowdown) == limit
+@pytest.mark.parametrize(
+    ("asked", "slowdown", "history", "limit"),
+    [
+        (80, 94, None, (80, "spec")),
+        (92, 94, None, (89, "card")),
+        (92, None, None, (92, "spec")),
+        (89, 94, None, (89, "spec")),
+        (85, 94, 73, (73, "history")),
+        (85, 94, 93, (85, "spec")),
+        (92, 94, 90, (89, "card")),
+    ],
+)
+def test_the_tightest_limit_counts(
+    asked: float, slowdown: float | None, history: float | None, limit: tuple[float, str]
+) -> None:
+    assert card_limit_c(asked, slowdown, history) == limit
+
+
+def test_the_rigs_own_history_stops_a_card_and_says_so() -> None:
+    limits = replace(LIMITS, history_max_gpu_temp_c={B: 70.0})
+    assert decide(limits, with_card(B, temp_c=69.9)) is None
+    stop = decide(limits, with_card(B, temp_c=70))
+    assert stop is not None
+    assert (stop.slot, stop.limit, stop.limit_from, stop.sensor) == (2, 70, "history", "core")
+    assert decide(limits, with_card(A, temp_c=75)) is None
+
+
+@pytest.mark.parametrize(("soon", "stops"), [(79.9, False), (80.0, True)])
+def test_a_limit_that_will_be_crossed_stops_before_it_is(soon: float, stops: bool) -> None:
+    stop = decide(LIMITS, with_card(B, temp_c=71, soon_c=soon))
+    assert (stop is not None) is stops
+    if stop is not None:
+        assert (stop.reason, stop.found, stop.limit, stop.expected_c) == ("temperature", 71, 80, 80.0)
+
+
+@pytest.mark.parametrize(("allowed", "asked", "temp", "stops"), [(105, None, 99.9, False), (105, None, 100, True)])
+def test_memory_has_limits_of_its_own(allowed: float, asked: float | None, temp: float, stops: bool) -> None:
+    limits = replace(LIMITS, max_gpu_memory_temp_c=asked)
+    stop = decide(limits, with_card(A, memory_temp_c=temp, memory_max_temp_c=allowed))
+    assert (stop is not None) is stops
+    if stop is not None:
+        assert (stop.sensor, stop.limit, stop.limit_from, stop.slot) == ("memory", 100, "card", 1)
+
+
+def test_the_specs_memory_limit_counts_where_it_is_tighter() -> None:
+    limits = replace(LIMITS, max_gpu_memory_temp_c=95)
+    stop = decide(limits, with_card(A, memory_temp_c=95, memory_max_temp_c=105))
+    assert stop is not None
+    assert (stop.sensor, stop.limit, stop.limit_from) == ("memory", 95, "spec")
+    assert decide(LIMITS, with_card(A, memory_temp_c=120)) is None, "no limit is known"
+
+
+@pytest.mark.parametrize(("margin", "stops"), [(5.1, False), (5, True), (-2, True)])
+def test_the_hot_spot_is_guarded_by_the_cards_own_margin(margin: float, stops: bool) -> None:
+    stop = decide(LIMITS, with_card(B, margin_c=margin))
+    assert (stop is not None) is stops
+    if stop is not None:
+        assert (stop.sensor, stop.found, stop.limit, stop.slot) == ("hot spot", -margin, -5, 2)
+
+
+def test_a_power_brake_stops_at_once() -> None:
+    stop = decide(LIMITS, with_card(B, power_brake=True))
+    assert stop is not None
+    assert (stop.reason, stop.slot, stop.uuid) == ("power_brake", 2, B)
+
+
+@pytest.mark.parametrize(
+    ("asked", "critical", "temp", "limit"),
+    [(95, None, 95, (95, "spec")), (95, 97, 92, (92, "sensor")), (None, 100, 95, (95, "sensor"))],
+)
+def test_the_processors_package(asked: float, critical: float, temp: float, limit: tuple[float, str]) -> None:
+    limits = replace(LIMITS, max_cpu_temp_c=asked)
+    stop = decide(limits, replace(FINE, processor=ProcessorSeen(temp, 99.9, critical)))
+    assert stop is not None
+    assert (stop.reason, stop.sensor, stop.limit, stop.limit_from) == ("temperature", "processor", *limit)
+    assert decide(limits, replace(FINE, processor=ProcessorSeen(temp - 0.1, 99.9, critical))) is None
+
+
+def test_a_processor_that_stopped_telling_its_temperature_is_no_valid_sample() -> None:
+    silent = replace(FINE, processor=ProcessorSeen(60, 94.9))
+    stop = decide(replace(LIMITS, max_cpu_temp_c=95), silent)
+    assert stop is not None
+    assert (stop.reason, stop.sensor) == ("no_valid_sample", "processor")
+    assert decide(LIMITS, silent) is None, "nobody gave it a limit"
+
+
+@pytest.mark.parametrize(
+    ("temp", "slot", "still_s", "stops"),
+    [(61, None, 1.0, True), (60, None, 1.0, False), (61, None, 0.9, False), (61, 2, 1.0, True), (61, 1, 1.0, False)],
+)
+def test_a_fan_that_stands_still_where_it_is_hot(temp: float, slot: int | None, still_s: float, stops: bool) -> None:
+    seen = replace(with_card(B, temp_c=temp), fans_still=(FanStill("pump", 100 - still_s, slot),))
+    stop = decide(LIMITS, seen)
+    assert (stop is not None) is stops
+    if stop is not None:
+        assert (stop.reason, stop.sensor, stop.found, stop.limit) == ("fan_still", "pump", 61, 60)
+
+
+def test_a_hot_processor_needs_its_fan_too() -> None:
+    seen = replace(FINE, processor=ProcessorSeen(70, 99.9), fans_still=(FanStill("cpu_fan", 90),))
+    stop = decide(LIMITS, seen)
+    assert stop is not None
+    assert (stop.reason, stop.found) == ("fan_still", 70)
+
+
+@pytest.mark.parametrize(("first", "last", "stops"), [(99.5, 99.5, False), (99.0, 99.4, True), (99.1, 99.4, False)])
+def test_somebody_elses_work_stops_once_it_was_seen_twice(first: float, last: float, stops: bool) -> None:
+    stop = decide(LIMITS, replace(FINE, others=OthersWork("77 train.py (alice) on slot1", first, last)))
+    assert (stop is not None) is stops
+    if stop is not None:
+        assert (stop.reason, stop.found) == ("others_work", "77 train.py (alice) on slot1")
+
+
+def test_the_limits_are_told_with_where_they_come_from() -> None:
+    limits = replace(LIMITS, history_max_gpu_temp_c={A: 73.0}, max_cpu_temp_c=95)
+    seen = replace(with_card(B, memory_temp_c=60, memory_max_temp_c=105), processor=ProcessorSeen(50, 99))
+    assert limits_in_words(limits, seen) == {
+        "slot1": "73 °C (history)",
+        "slot2": "80 °C (spec)",
+        "slot2 memory": "100 °C (card)",
+        "processor": "95 °C (spec)",
+    }
+    assert limits_in_words(LIMITS, seen)["processor"] == "no limit is known"
 
 
 def test_slowdown_is_each_cards_own() -> None:

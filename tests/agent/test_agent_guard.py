@@ -22,6 +22,7 @@ from rigctl.agent.notify import Notifier
 from rigctl.agent.places import Places, write_atomically
 from rigctl.agent.plan import Plan, Step, parse_plan
 from rigctl.agent.sampler import Sampler
+from rigctl.agent.seeing import Thresholds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -36,6 +37,8 @@ class Cards:
     def __init__(self) -> None:
         self.temps = dict.fromkeys(CARDS, 50.0)
         self.errors: dict[str, str] = {}
+        self.more: dict[str, Any] = {}
+        self.others: dict[int, str] = {}
         self.hangs = threading.Event()
         self.release = threading.Event()
 
@@ -48,10 +51,13 @@ class Cards:
             else {"uuid": uuid, "slot": slot, "temp_c": self.temps[uuid]}
             for slot, uuid in enumerate(CARDS, start=1)
         ]
-        return {"seq": seq, **stamp(), "boot_id": boot_id(), "step": step, "gpus": gpus}
+        return {"seq": seq, **stamp(), "boot_id": boot_id(), "step": step, "gpus": gpus, **self.more}
 
-    def slowdown_temps_c(self) -> dict[str, float]:
-        return dict.fromkeys(CARDS, 94.0)
+    def thresholds(self) -> dict[str, Thresholds]:
+        return dict.fromkeys(CARDS, Thresholds(94.0))
+
+    def others_work(self) -> dict[int, str]:
+        return dict(self.others)
 
 
 class Bench:
@@ -62,6 +68,7 @@ class Bench:
         self.cards = Cards()
         self.guard: Guard
         self.pids: list[int] = []
+        self.told: list[str] = []
 
     def plan(self, steps: list[dict[str, Any]], **changed: Any) -> Plan:
         raw: dict[str, Any] = {
@@ -125,6 +132,8 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
 
     monkeypatch.setattr(guard_module, "command_for", command)
     monkeypatch.setattr("rigctl.agent.kernel.read_entries", lambda _after: ([], None))
+    monkeypatch.setattr("rigctl.agent.announce.tell", made.told.append)
+    monkeypatch.setattr("rigctl.agent.guard.cpu_critical_temp_c", lambda: None)
     kept = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     yield made
     made.cards.release.set()
@@ -143,6 +152,7 @@ def test_a_plan_runs_to_its_end(bench: Bench) -> None:
     assert status == 0
     events = bench.events()
     assert [event["event"] for event in events] == [
+        "guard_limits",
         "step_started",
         "step_finished",
         "step_started",
@@ -179,9 +189,14 @@ def test_a_load_that_cannot_start_is_its_error_and_the_guard_goes_on(
     status, _ = bench.run(bench.plan(steps))
     assert status == 0
     events = [(event["event"], event["step"]) for event in bench.events()]
-    assert events[:3] == [("step_started", "gpu_burn"), ("error", "gpu_burn"), ("step_finished", "gpu_burn")]
+    assert events[:4] == [
+        ("guard_limits", "before"),
+        ("step_started", "gpu_burn"),
+        ("error", "gpu_burn"),
+        ("step_finished", "gpu_burn"),
+    ]
     assert events[-2:] == [("step_finished", "cpu_burn"), ("plan_finished", "after")]
-    error = bench.events()[1]["detail"]
+    error = bench.events()[2]["detail"]
     assert error["load"] == "gpu"
     assert "No space left" in error["error"]
     assert "needs" not in error
@@ -195,6 +210,70 @@ def test_heat_stops_the_burn_within_a_second(bench: Bench) -> None:
     assert bench.seconds_between("guard_stopped", "load_exited") < 1
     assert seconds < 3
     assert bench.events()[-1]["detail"]["stopped"] == "temperature"
+
+
+def test_a_rise_that_will_cross_the_limit_stops_the_burn_below_it(bench: Bench) -> None:
+    heating = threading.Event()
+
+    def heat() -> None:
+        began = time.monotonic()
+        while not heating.wait(0.02):
+            # In whole degrees, as NVML says it.
+            bench.cards.temps[CARDS[0]] = float(int(60 + 5 * (time.monotonic() - began)))
+
+    _, seconds = bench.run(bench.plan(BURN), lambda: threading.Thread(target=heat, daemon=True).start())
+    heating.set()
+    stop = bench.stop_event()
+    assert (stop["reason"], stop["slot"], stop["limit"], stop["sensor"]) == ("temperature", 1, 80.0, "core")
+    assert 68 <= stop["found"] <= 76
+    assert stop["expected_c"] >= 80
+    assert seconds < 8
+
+
+def test_a_hot_processor_stops_the_burn(bench: Bench) -> None:
+    bench.run(bench.plan(BURN, max_cpu_temp_c=95), lambda: bench.cards.more.update(cpu_temp_c=95.5))
+    stop = bench.stop_event()
+    assert (stop["reason"], stop["sensor"], stop["found"], stop["limit"]) == ("temperature", "processor", 95.5, 95.0)
+
+
+def test_a_power_brake_stops_the_burn(bench: Bench) -> None:
+    card = {"uuid": CARDS[0], "slot": 1, "temp_c": 50.0, "throttle": 0x88}
+    bench.run(bench.plan(BURN, stale_sample_s=20), lambda: bench.cards.more.update(gpus=[card]))
+    assert (bench.stop_event()["reason"], bench.stop_event()["slot"]) == ("power_brake", 1)
+    assert bench.seconds_between("guard_stopped", "load_exited") < 1
+
+
+def test_a_pump_that_stands_still_stops_the_burn_only_where_it_is_hot(bench: Bench) -> None:
+    bench.cards.more["fans_rpm"] = {"nct6798 pump": 2400, "nct6798 fan7": 0}
+
+    def seize() -> None:
+        bench.cards.temps[CARDS[1]] = 61.0
+        bench.cards.more["fans_rpm"] = {"nct6798 pump": 0, "nct6798 fan7": 0}
+
+    bench.run(bench.plan(BURN), seize)
+    stop = bench.stop_event()
+    assert (stop["reason"], stop["sensor"], stop["found"], stop["limit"]) == ("fan_still", "nct6798 pump", 61.0, 60)
+
+
+def test_somebody_elses_work_stops_the_burn(bench: Bench) -> None:
+    bench.run(bench.plan(BURN), lambda: bench.cards.others.update({77: "77 train.py (alice) on slot1"}))
+    stop = bench.stop_event()
+    assert (stop["reason"], stop["found"]) == ("others_work", "77 train.py (alice) on slot1")
+
+
+def test_people_are_told_when_it_begins_and_ends(bench: Bench) -> None:
+    steps = [{"name": "cpu_burn", "seconds": 0.3, "loads": ["cpu"]}]
+    bench.run(bench.plan(steps, asked_by="alice@desk"))
+    begins, ends = bench.told
+    assert "run r1, asked for by alice@desk, puts this rig under full load" in begins
+    assert "sudo systemctl stop rigctl-r1.service" in begins
+    assert "has ended" in ends
+    bench.told.clear()
+
+
+def test_a_plan_without_loads_bothers_nobody(bench: Bench) -> None:
+    bench.run(bench.plan([{"name": "idle", "seconds": 0.2, "loads": []}]))
+    assert bench.told == []
 
 
 def test_the_cards_own_slowdown_makes_the_limit_tighter(bench: Bench) -> None:
@@ -320,7 +399,7 @@ def test_a_source_that_raises_gives_no_valid_sample_and_the_thread_lives(caplog:
     sampler.start()
     time.sleep(0.1)
     assert sampler.is_alive()
-    assert sampler.cards() == {}
+    assert sampler.seeing.cards() == {}
     assert sampler.end(timeout_s=1)
     assert "unknown kind" in caplog.text
 

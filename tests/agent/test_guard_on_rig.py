@@ -38,7 +38,7 @@ sys.argv = [{AGENT!r}]
 from rigctl_agent import commands, unit
 from rigctl_agent.places import Places
 real = unit.start
-unit.start = lambda run_id, argv, longest_s, log: real(run_id, argv, 8, log)
+unit.start = lambda run_id, argv, longest_s, log, afterwards: real(run_id, argv, 8, log, afterwards)
 print(json.dumps(commands.start(sys.stdin.buffer.read(), Places())))
 """
 """Starts a run whose unit may live for 8 s only, whatever its plan says."""
