@@ -1,7 +1,8 @@
-"""What `dpkg-query -W` says of packages, and the upstream version inside a Debian version."""
+"""What `dpkg-query -W` and `dpkg -l` say of packages, and the upstream version inside a Debian version."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from rigctl.parse import ParseError
@@ -9,6 +10,8 @@ from rigctl.parse import ParseError
 FORMAT = r"${Package}\t${Version}\t${db:Status-Status}\n"
 """The `-f` format that `parse` reads."""
 _FIELDS = 3
+_ROW = re.compile(r"([uihrp])([nciufHtWU])([ R])\s+(\S+)\s+(\S+)\s+(\S+)(?:\s+(\S.*))?")
+_HEAD = re.compile(r"Desired=.*|\| Status=.*|\|/ (?:Err\?=.*|Name .*)|\+\+\+-.*")
 
 
 @dataclass(frozen=True)
@@ -39,4 +42,22 @@ def parse(text: str) -> tuple[Package, ...]:
             raise ParseError("`dpkg-query -W`", line)
         name, version, status = fields
         packages.append(Package(name, version, status == "installed"))
+    return tuple(packages)
+
+
+def parse_list(text: str) -> tuple[Package, ...]:
+    """Read `dpkg -l`. Raises ParseError for a line of another form.
+
+    `ii` and, where it is held, `hi` are installed; `rc` is removed and has left its configuration. Long names are cut
+    where dpkg thinks that it writes to a terminal.
+    """
+    packages = []
+    for line in filter(str.strip, text.splitlines()):
+        if _HEAD.fullmatch(line.rstrip()):
+            continue
+        match = _ROW.fullmatch(line.rstrip())
+        if match is None:
+            raise ParseError("`dpkg -l`", line)
+        version = "" if match[5] == "<none>" else match[5]
+        packages.append(Package(match[4].partition(":")[0], version, match[2] == "i"))
     return tuple(packages)

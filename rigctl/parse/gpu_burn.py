@@ -15,31 +15,31 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from rigctl.parse import plain
+from rigctl.parse import figures, plain
 from rigctl.parse.gpu_burn_words import ABORTS, ENDS, HELP, QUIET, TROUBLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_NUMBER = r"-?(?:\d+(?:\.\d+)?|nan|inf)"
-_DONE = rf"-?\d+ \({_NUMBER} Gflop/s\)"
-_COUNT = r"-?\d+(?:\s+\((?:WARNING|DIED)!\))?"
-_TEMP = r"(?:-?\d+ C|--)"
+_NUMBER = rf"(?:{figures.NUMBER}|-?nan|-?inf)"
+_DONE = rf"{figures.WHOLE} \({_NUMBER} Gflop/s\)"
+_COUNT = rf"{figures.WHOLE}(?:\s+\((?:WARNING|DIED)!\))?"
+_TEMP = rf"(?:{figures.WHOLE} C|--)"
 _ROW = re.compile(
-    rf"(?P<percent>\d+[.,]\d+)%\s+proc'd:\s+(?P<done>{_DONE}(?:\s*- {_DONE})*)"
+    rf"(?P<percent>\d{{1,4}}[.,]\d{{1,6}})%\s+proc'd:\s+(?P<done>{_DONE}(?:\s*- {_DONE})*)"
     rf"\s+errors:\s+(?P<errors>{_COUNT}(?:\s*- {_COUNT})*)"
     rf"\s+temps:\s+(?P<temps>{_TEMP}(?:\s*- {_TEMP})*)",
     re.ASCII,
 )
 _ROW_CUT = re.compile(r"\d+([.,]\d*)?(%(\s.*)?)?", re.ASCII)
-_DONE_ONE = re.compile(rf"(-?\d+) \(({_NUMBER}) Gflop/s\)", re.ASCII)
-_COUNT_ONE = re.compile(r"(-?\d+)(?:\s+\((WARNING|DIED)!\))?", re.ASCII)
-_TEMP_ONE = re.compile(r"(-?\d+) C|--", re.ASCII)
-_CARD = re.compile(r"GPU (\d+): (.+?) \(UUID: ([\w-]+)\)", re.ASCII)
-_BURNING = re.compile(r"Burning for (\d+) sec(?:ond)?s\.?", re.ASCII)
+_DONE_ONE = re.compile(rf"({figures.WHOLE}) \(({_NUMBER}) Gflop/s\)", re.ASCII)
+_COUNT_ONE = re.compile(rf"({figures.WHOLE})(?:\s+\((WARNING|DIED)!\))?", re.ASCII)
+_TEMP_ONE = re.compile(rf"({figures.WHOLE}) C|--", re.ASCII)
+_CARD = re.compile(r"GPU (\d{1,4}): (.+?) \(UUID: ([\w-]+)\)", re.ASCII)
+_BURNING = re.compile(r"Burning for (\d{1,9}) sec(?:ond)?s\.?", re.ASCII)
 _SUMMARY = re.compile(r"Summary at:.*")
-_TESTED = re.compile(r"Tested (\d+) GPUs:", re.ASCII)
-_VERDICT = re.compile(r"GPU (\d+): (OK|FAULTY)\b", re.ASCII)
+_TESTED = re.compile(r"Tested (\d{1,4}) GPUs:", re.ASCII)
+_VERDICT = re.compile(r"GPU (\d{1,4}): (OK|FAULTY)\b", re.ASCII)
 _WRAPPER = re.compile(r"\Agpu-burn (?!-)")
 """A prefix that log collectors put before each line."""
 _BATCHES = 5

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from rigctl.parse import ParseError
+from rigctl.parse import ParseError, figures
 
 _WHAT = "stress-ng's report"
 _LARGEST = 1_000_000
@@ -42,14 +42,17 @@ def parse(text: str) -> tuple[StressorMetrics, ...]:
 
 def _one(entry: Any) -> StressorMetrics:
     try:
-        return StressorMetrics(
+        metrics = StressorMetrics(
             stressor=str(entry["stressor"]),
-            bogo_ops=int(entry["bogo-ops"]),
-            wall_s=float(entry["wall-clock-time"]),
-            bogo_ops_per_s=float(entry["bogo-ops-per-second-real-time"]),
+            bogo_ops=figures.whole(entry["bogo-ops"]),
+            wall_s=figures.number(entry["wall-clock-time"]),
+            bogo_ops_per_s=figures.number(entry["bogo-ops-per-second-real-time"]),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise ParseError(_WHAT, str(entry)) from error
+    if min(metrics.bogo_ops, metrics.wall_s, metrics.bogo_ops_per_s) < 0:
+        raise ParseError(_WHAT, str(entry))
+    return metrics
 
 
 def _first_line(text: str) -> str:

@@ -25,7 +25,7 @@ CHANNEL_REMOVED = 45
 
 _BUS = r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}(?:\.[0-7])?"
 _ANY = re.compile(r"NVRM:\s*Xid\b")
-_XID = re.compile(rf"NVRM:\s*Xid\s*\((?:PCI:)?({_BUS})(?: GPU-I:\w+)?\)\s*:\s*(\d+)(?:,\s*(.*))?", re.ASCII)
+_XID = re.compile(rf"NVRM:\s*Xid\s*\((?:PCI:)?({_BUS})(?: GPU-I:\w+)?\)\s*:\s*(\d{{1,6}})\b(?:,\s*(.*))?", re.ASCII)
 _FALLEN = re.compile(rf"NVRM:.*?\bGPU (?:at )?(?:PCI:)?({_BUS})\b.*fallen off the bus", re.ASCII)
 _PROCESS = re.compile(r"pid='?([^',]*)'?(?:, name=([^,]*))?(?:, )?(.*)")
 
@@ -82,7 +82,7 @@ def _process(rest: str) -> tuple[int | None, str | None, str]:
     match = _PROCESS.fullmatch(rest)
     if match is None:
         return None, None, rest
-    pid = int(match[1]) if match[1].isdecimal() else None
+    pid = int(match[1]) if re.fullmatch(r"\d{1,10}", match[1], re.ASCII) else None
     process = match[2].strip("'") if match[2] else None
     return pid, None if process == "<unknown>" else process, match[3]
 
