@@ -12,11 +12,13 @@ from rigctl.errors import RigError, UsageError
 from rigctl.fleet.pool import for_each
 from rigctl.fleet.testinfra_backend import live_host
 from rigctl.judge import judge_run, user_test_files
+from rigctl.measure.claim import Claim
 from rigctl.measure.rig import RigMeasurement
 from rigctl.model.run import RunRig
 from rigctl.model.spec import ProfileSpec
 from rigctl.report.write import write_own
 from rigctl.store import RunDir
+from rigctl.store.baseline import find_baselines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -47,6 +49,7 @@ class AcceptOptions:
     max_rigs_at_once: int = 32
     acceptance_tests: tuple[Path, ...] = ()
     """Folders of the user's own test files."""
+    claim: Claim = field(default_factory=Claim)
 
 
 @dataclass(frozen=True)
@@ -93,8 +96,13 @@ def accept(options: AcceptOptions, run_dir: RunDir, progress: Progress) -> RunOu
     """
     cancel = threading.Event()
 
+    known = find_baselines(options.runs, tuple(rig.name for rig in options.rigs))
+
     def measure(rig: Rig) -> RigMeasurement:
-        return RigMeasurement(rig, profile_of(rig, options), run_dir, progress, cancel).run()
+        settled_max_c = known[rig.name].settled_max_c if rig.name in known else {}
+        one = RigMeasurement(rig, profile_of(rig, options), run_dir, progress, cancel, claim=options.claim)
+        one.settled_max_c = settled_max_c
+        return one.run()
 
     with _stop_on_signal(cancel):
         measured = [one.value for one in for_each(options.rigs, measure, max_workers=options.max_rigs_at_once)]

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 _ROUNDING_W = 1.0
 """Limits are set in whole watts."""
+_RAMP = "ramp"
+"""The step of samples that are taken while the guard raises the limits to their own."""
 _FEWEST_SHARE = 0.5
 """At least half of the samples must carry the meter's reading."""
 
@@ -46,7 +48,8 @@ def limit(spec: RigSpec, readings: Readings) -> list[CheckVerdict]:
 
 
 def _limits_seen(readings: Readings, uuid: str) -> list[float]:
-    seen = {gpu.limit_w for s in readings.samples for gpu in s.gpus if gpu.uuid == uuid and gpu.limit_w is not None}
+    samples = [sample for sample in readings.samples if sample.step != _RAMP]
+    seen = {gpu.limit_w for s in samples for gpu in s.gpus if gpu.uuid == uuid and gpu.limit_w is not None}
     return sorted(seen)
 
 

@@ -28,6 +28,15 @@ TestsOpt = Annotated[
     list[Path] | None,
     typer.Option("--acceptance-tests", metavar="DIR", help="A folder of your own testinfra files; may be repeated."),
 ]
+EvictOpt = Annotated[
+    bool,
+    typer.Option(
+        "--evict-users", help="End what uses a rig (programs on its cards, heavy programs, logins) instead of refusing it."
+    ),
+]
+IgnoreLockOpt = Annotated[
+    bool, typer.Option("--ignore-lock", help="Stop another run that is under way on a rig instead of refusing it.")
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -41,6 +50,8 @@ def accept_command(
     inventory: InventoryOpt = None,
     runs: RunsOpt = DEFAULT_RUNS,
     acceptance_tests: TestsOpt = None,
+    evict_users: EvictOpt = False,
+    ignore_lock: IgnoreLockOpt = False,
     ask_become_pass: AskBecomeOpt = False,
     as_json: JsonOpt = False,
 ) -> None:
@@ -48,12 +59,15 @@ def accept_command(
     from rigctl.accept import AcceptOptions, accept, start_run  # noqa: PLC0415 - keeps `rigctl --help` fast
     from rigctl.cli.live import watch  # noqa: PLC0415
     from rigctl.inventory import load_fleet  # noqa: PLC0415
+    from rigctl.measure.claim import Claim  # noqa: PLC0415
     from rigctl.measure.progress import Progress  # noqa: PLC0415
     from rigctl.report.terminal import print_record  # noqa: PLC0415
 
     fleet = with_sudo_password(load_fleet(inventory, rigs), asked=ask_become_pass)
     asked = {"rigs": rigs, "profile": profile, "inventory": str(inventory) if inventory else None}
-    options = AcceptOptions(fleet, profile, runs, asked, acceptance_tests=tuple(acceptance_tests or ()))
+    claim = Claim(evict_users=evict_users, ignore_lock=ignore_lock)
+    asked |= {"evict_users": evict_users, "ignore_lock": ignore_lock}
+    options = AcceptOptions(fleet, profile, runs, asked, acceptance_tests=tuple(acceptance_tests or ()), claim=claim)
     run_dir = start_run(options)
     progress = Progress(rig.name for rig in fleet)
     try:

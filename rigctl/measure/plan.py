@@ -7,11 +7,16 @@ from typing import TYPE_CHECKING, Any
 from rigctl.measure.workloads import WORKLOADS, Workload
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rigctl.measure.claim import Claim
     from rigctl.model.reading import Facts
     from rigctl.model.spec import ProfileSpec, RigSpec
 
 STALE_SAMPLE_S = 5
 """The burn stops itself after so long without a valid sample of every card, seconds."""
+HISTORY_MARGIN_C = 15
+"""A card may become so much hotter than it ever settled at in this rig's accepted runs, °C; then its burn stops."""
 LOADS = {"idle": (), "cpu_burn": ("cpu",), "gpu_burn": ("gpu",), "all_burn": ("cpu", "gpu")}
 """Rest and burns in the order in which they run, and what each puts to work."""
 
@@ -42,8 +47,19 @@ def has_load(spec: RigSpec, profile: ProfileSpec) -> bool:
     return any(LOADS.get(name, (name,)) for name in step_seconds(spec, profile))
 
 
-def build_plan(run_id: str, spec: RigSpec, profile: ProfileSpec, facts: Facts) -> dict[str, Any]:
-    """Return the plan as the agent's `start` reads it (JSON object)."""
+def build_plan(
+    run_id: str,
+    spec: RigSpec,
+    profile: ProfileSpec,
+    facts: Facts,
+    *,
+    claim: Claim,
+    settled_max_c: Mapping[str, float],
+) -> dict[str, Any]:
+    """Return the plan as the agent's `start` reads it (JSON object).
+
+    `settled_max_c`: by card UUID the highest settled core temperature of the rig's accepted runs, °C.
+    """
     asked = step_seconds(spec, profile)
     steps: list[dict[str, Any]] = [
         {"name": name, "seconds": asked[name], "loads": list(loads)} for name, loads in LOADS.items() if name in asked
@@ -59,6 +75,15 @@ def build_plan(run_id: str, spec: RigSpec, profile: ProfileSpec, facts: Facts) -
         "sample_hz": profile.sample_hz,
         "controller_lost_s": profile.controller_lost_s,
         "max_gpu_temp_c": spec.limits.guard_max_gpu_temp_c,
+        "history_max_gpu_temp_c": {
+            gpu.uuid: settled_max_c[gpu.uuid] + HISTORY_MARGIN_C for gpu in facts.gpus if gpu.uuid in settled_max_c
+        },
+        "max_gpu_memory_temp_c": spec.limits.guard_max_gpu_memory_temp_c,
+        "max_cpu_temp_c": spec.limits.guard_max_cpu_temp_c,
+        "ramp_s": profile.ramp_seconds,
+        "asked_by": claim.asked_by,
+        "evict_users": claim.evict_users,
+        "ignore_lock": claim.ignore_lock,
         "stale_sample_s": STALE_SAMPLE_S,
         "expected_gpus": [gpu.uuid for gpu in facts.gpus],
         "wall_meter": {"form": meter.form, "url": meter.url} if meter is not None and meter.url else None,

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from rigctl.checks import power, software, topology
 from rigctl.errors import CommandFailed, RigctlError
+from rigctl.measure.claim import Claim
 from rigctl.measure.plan import build_plan, has_load, step_seconds
 from rigctl.measure.session import Cancelled, RigSession
 from rigctl.measure.spool import Fetched, Spool
@@ -22,7 +23,7 @@ from rigctl.store import RigOutcome
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from rigctl.measure.progress import Progress
     from rigctl.model.reading import RigEvent
@@ -85,6 +86,9 @@ class RigMeasurement:
     cancel: threading.Event
     connect: Callable[[Rig, threading.Event, Callable[[str], None]], RigSession] = RigSession
     """How a session is made; tests put a recorded one here."""
+    claim: Claim = field(default_factory=Claim)
+    settled_max_c: Mapping[str, float] = field(default_factory=dict)
+    """By card UUID: the highest settled core temperature of the rig's accepted runs, °C."""
     outcome: RigOutcome = field(default_factory=RigOutcome)
     session: RigSession | None = None
     _burn: BurnTail = field(default_factory=BurnTail)
@@ -194,7 +198,8 @@ class RigMeasurement:
 
     def _carry_out(self, session: RigSession, facts: Facts) -> None:
         self._go_on()
-        plan = build_plan(self.run_dir.run_id, self.rig.spec, self.profile, facts)
+        run_id, spec = self.run_dir.run_id, self.rig.spec
+        plan = build_plan(run_id, spec, self.profile, facts, claim=self.claim, settled_max_c=self.settled_max_c)
         self._at("start")
         self._started = True
         # After a cut it is unknown whether the plan has begun: asked again, the agent starts no run twice.

@@ -44,6 +44,10 @@ class LimitsSpec(_Literal):
     """Mean of the last third of the GPU burn, °C."""
     guard_max_gpu_temp_c: float = Field(gt=0, lt=120)
     """The burn stops itself at this core temperature, °C; never looser than the card's slowdown − 5."""
+    guard_max_gpu_memory_temp_c: float | None = Field(default=None, gt=0, lt=130)
+    """The same for the cards' memory, where it can be read; None: the card's own limit − 5 alone."""
+    guard_max_cpu_temp_c: float | None = Field(default=None, gt=0, lt=120)
+    """The same for the processor's package; None: what its sensor calls critical − 5 alone."""
     max_cpu_temp_c: float | None = Field(default=None, gt=0, lt=120)
     min_power_share_of_limit: float = Field(gt=0, le=1)
     """Mean power in the burn's last third ÷ power limit."""
@@ -162,3 +166,6 @@ class ProfileSpec(_Literal):
     sample_hz: float = Field(gt=0, le=50)
     controller_lost_s: float = Field(default=60, gt=0)
     """The burn stops itself after so long without a word from the controller, seconds."""
+    ramp_seconds: float = Field(default=5, ge=0, le=60)
+    """A GPU burn's power limit rises for so long from the board's lowest, seconds, a tenth of the burn at most; 0: it
+    begins at its own limit."""

@@ -1,3 +1,4 @@
+from rigctl.measure.claim import Claim
 from rigctl.measure.plan import build_plan, has_load, step_seconds
 from rigctl.model.reading import DriverFacts, Facts, GpuFacts
 from rigctl.model.spec import (
@@ -86,7 +87,17 @@ def test_idle_alone_is_no_load():
 
 
 def test_the_plan_names_the_cards_that_must_answer_and_the_meter():
-    plan = build_plan("run1", spec(), profile(), facts("GPU-a", "GPU-b"))
+    plan = build_plan(
+        "run1",
+        spec(),
+        profile(),
+        facts("GPU-a", "GPU-b"),
+        claim=Claim("alice@desk", ignore_lock=True),
+        settled_max_c={"GPU-b": 58.0, "GPU-gone": 50.0},
+    )
+    assert plan["history_max_gpu_temp_c"] == {"GPU-b": 73.0}
+    assert (plan["asked_by"], plan["evict_users"], plan["ignore_lock"]) == ("alice@desk", False, True)
+    assert plan["ramp_s"] == 5
     assert plan["expected_gpus"] == ["GPU-a", "GPU-b"]
     assert plan["wall_meter"] == {"form": "tasmota", "url": "http://192.0.2.9/cm?cmnd=Status%208"}
     assert plan["max_gpu_temp_c"] == 85
@@ -97,5 +108,6 @@ def test_the_plan_names_the_cards_that_must_answer_and_the_meter():
 
 
 def test_a_meter_without_an_address_is_not_asked():
-    plan = build_plan("run1", spec(wall_meter=WallMeterSpec(form="tasmota")), profile(), facts("GPU-a"))
+    meter = WallMeterSpec(form="tasmota")
+    plan = build_plan("run1", spec(wall_meter=meter), profile(), facts("GPU-a"), claim=Claim(), settled_max_c={})
     assert plan["wall_meter"] is None
