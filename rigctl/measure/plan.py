@@ -47,19 +47,23 @@ def has_load(spec: RigSpec, profile: ProfileSpec) -> bool:
     return any(LOADS.get(name, (name,)) for name in step_seconds(spec, profile))
 
 
+def history_limits(facts: Facts, settled_max_c: Mapping[str, float]) -> dict[str, float]:
+    """What each card may reach by the rig's own history, °C, by UUID; cards that are new here have none.
+
+    `settled_max_c`: the highest settled core temperature of the rig's accepted runs.
+    """
+    known = (gpu.uuid for gpu in facts.gpus if gpu.uuid in settled_max_c)
+    return {uuid: settled_max_c[uuid] + HISTORY_MARGIN_C for uuid in known}
+
+
 def build_plan(
     run_id: str,
     spec: RigSpec,
     profile: ProfileSpec,
     facts: Facts,
-    *,
     claim: Claim,
-    settled_max_c: Mapping[str, float],
 ) -> dict[str, Any]:
-    """Return the plan as the agent's `start` reads it (JSON object).
-
-    `settled_max_c`: by card UUID the highest settled core temperature of the rig's accepted runs, °C.
-    """
+    """Return the plan as the agent's `start` reads it (JSON object)."""
     asked = step_seconds(spec, profile)
     steps: list[dict[str, Any]] = [
         {"name": name, "seconds": asked[name], "loads": list(loads)} for name, loads in LOADS.items() if name in asked
@@ -75,9 +79,6 @@ def build_plan(
         "sample_hz": profile.sample_hz,
         "controller_lost_s": profile.controller_lost_s,
         "max_gpu_temp_c": spec.limits.guard_max_gpu_temp_c,
-        "history_max_gpu_temp_c": {
-            gpu.uuid: settled_max_c[gpu.uuid] + HISTORY_MARGIN_C for gpu in facts.gpus if gpu.uuid in settled_max_c
-        },
         "max_gpu_memory_temp_c": spec.limits.guard_max_gpu_memory_temp_c,
         "max_cpu_temp_c": spec.limits.guard_max_cpu_temp_c,
         "ramp_s": profile.ramp_seconds,

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from rigctl.checks import power, software, topology
 from rigctl.errors import CommandFailed, RigctlError
 from rigctl.measure.claim import Claim
-from rigctl.measure.plan import build_plan, has_load, step_seconds
+from rigctl.measure.plan import build_plan, has_load, history_limits, step_seconds
 from rigctl.measure.session import Cancelled, RigSession
 from rigctl.measure.spool import Fetched, Spool
 from rigctl.model.reading import Facts, KernelMessage, Readings, Sample
@@ -199,7 +199,8 @@ class RigMeasurement:
     def _carry_out(self, session: RigSession, facts: Facts) -> None:
         self._go_on()
         run_id, spec = self.run_dir.run_id, self.rig.spec
-        plan = build_plan(run_id, spec, self.profile, facts, claim=self.claim, settled_max_c=self.settled_max_c)
+        plan = build_plan(run_id, spec, self.profile, facts, self.claim)
+        plan["history_max_gpu_temp_c"] = history_limits(facts, self.settled_max_c)
         self._at("start")
         self._started = True
         # After a cut it is unknown whether the plan has begun: asked again, the agent starts no run twice.

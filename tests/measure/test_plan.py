@@ -1,5 +1,5 @@
 from rigctl.measure.claim import Claim
-from rigctl.measure.plan import build_plan, has_load, step_seconds
+from rigctl.measure.plan import build_plan, has_load, history_limits, step_seconds
 from rigctl.model.reading import DriverFacts, Facts, GpuFacts
 from rigctl.model.spec import (
     LimitsSpec,
@@ -92,10 +92,8 @@ def test_the_plan_names_the_cards_that_must_answer_and_the_meter():
         spec(),
         profile(),
         facts("GPU-a", "GPU-b"),
-        claim=Claim("alice@desk", ignore_lock=True),
-        settled_max_c={"GPU-b": 58.0, "GPU-gone": 50.0},
+        Claim("alice@desk", ignore_lock=True),
     )
-    assert plan["history_max_gpu_temp_c"] == {"GPU-b": 73.0}
     assert (plan["asked_by"], plan["evict_users"], plan["ignore_lock"]) == ("alice@desk", False, True)
     assert plan["ramp_s"] == 5
     assert plan["expected_gpus"] == ["GPU-a", "GPU-b"]
@@ -109,5 +107,9 @@ def test_the_plan_names_the_cards_that_must_answer_and_the_meter():
 
 def test_a_meter_without_an_address_is_not_asked():
     meter = WallMeterSpec(form="tasmota")
-    plan = build_plan("run1", spec(wall_meter=meter), profile(), facts("GPU-a"), claim=Claim(), settled_max_c={})
+    plan = build_plan("run1", spec(wall_meter=meter), profile(), facts("GPU-a"), Claim())
     assert plan["wall_meter"] is None
+
+
+def test_a_card_may_become_15_degrees_hotter_than_it_ever_settled_at_here():
+    assert history_limits(facts("GPU-a", "GPU-b"), {"GPU-b": 58.0, "GPU-gone": 50.0}) == {"GPU-b": 73.0}
