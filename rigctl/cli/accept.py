@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -31,7 +31,7 @@ TestsOpt = Annotated[
 EvictOpt = Annotated[
     bool,
     typer.Option(
-        "--evict-users", help="End what uses a rig (programs on its cards, heavy programs, logins) instead of refusing it."
+        "--evict-users", help="End what uses a rig (its cards, its processor, logins) instead of refusing it."
     ),
 ]
 IgnoreLockOpt = Annotated[
@@ -64,7 +64,7 @@ def accept_command(
     from rigctl.report.terminal import print_record  # noqa: PLC0415
 
     fleet = with_sudo_password(load_fleet(inventory, rigs), asked=ask_become_pass)
-    asked = {"rigs": rigs, "profile": profile, "inventory": str(inventory) if inventory else None}
+    asked: dict[str, Any] = {"rigs": rigs, "profile": profile, "inventory": str(inventory) if inventory else None}
     claim = Claim(evict_users=evict_users, ignore_lock=ignore_lock)
     asked |= {"evict_users": evict_users, "ignore_lock": ignore_lock}
     options = AcceptOptions(fleet, profile, runs, asked, acceptance_tests=tuple(acceptance_tests or ()), claim=claim)
