@@ -61,6 +61,7 @@ _ALL = (
     CheckInfo("throughput.training", "training at the spec's pace", ("train",)),
     CheckInfo("software.cuda_toolkit", "the CUDA toolkit of the asked version"),
     CheckInfo("measure.telemetry", "samples without a gap, often enough", _LOADS),
+    CheckInfo("measure.left_as_found", "limits, clocks, fans and services are as they were before the run", _LOADS),
     CheckInfo("spec.waivers", "accepted deviations have not run out", afterwards=True),
 )
 CATALOGUE: dict[str, CheckInfo] = {info.id: info for info in _ALL}

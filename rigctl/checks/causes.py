@@ -116,7 +116,7 @@ def _its_waiver(cause: CheckVerdict, other: CheckVerdict, _readings: Readings) -
 
 RULES: tuple[Rule, ...] = (
     Rule("measure.reached", _everything),
-    Rule("kernel.same_boot", _unmeasured("measure.telemetry", "kernel.xid", *_LOADED), (Verdict.FAIL,)),
+    Rule("kernel.same_boot", _unmeasured("measure.telemetry", "measure.left_as_found", "kernel.xid", *_LOADED), (Verdict.FAIL,)),
     Rule("software.driver_version", _nvml),
     Rule("topology.gpu_count", _card_gone),
     Rule("kernel.xid", _same_card(*_OF_CARD), (Verdict.FAIL,)),

@@ -302,6 +302,7 @@ def logs() -> dict[str, str]:
         "cpu_burn.yaml": STRESS_NG.format(seconds="6.010000"),
         "all_burn_cpu.yaml": STRESS_NG.format(seconds="15.010000"),
         "train.json": json.dumps(trained),
+        "restored.json": '{"restored": ["slot1: power limit 480 W (was 290 W)"], "failed": []}',
     }
 
 

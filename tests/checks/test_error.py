@@ -38,6 +38,7 @@ def no_burn(needs="gpu_burn"):
 ERRORS = {
     "measure.reached": {"unreached": "no route", "unreached_fix": "is it on?"},
     "measure.telemetry": {"samples": h.samples()[:40] + h.samples()[41:]},
+    "measure.left_as_found": {"logs": h.without_logs("restored.json")},
     "kernel.same_boot": {"boot_id_after": None},
     "kernel.xid": {"kernel_read": False},
     "software.driver_version": {"facts": h.facts(driver=DriverFacts(loaded="515.105.01"))},

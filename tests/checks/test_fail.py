@@ -42,6 +42,7 @@ SLOW_ROWS = [h.row(p, rates=(26_900, 23_000)) for p in (20.0, 50.0, 70.0, 90.0, 
 DRIFT_ROWS = [h.row(p, rates=(26_900, rate)) for p, rate in ((20.0, 27_500), (40.0, 27_400), (90.0, 26_000))]
 ERROR_ROWS = [h.row(30.0, errors=("0 ", "12  (WARNING!)")), h.row(60.0), h.row(100.0)]
 
+NOT_PUT_BACK = '{"restored": [], "failed": ["slot2: power limit 450 W: the card stays at 100 W"]}'
 FAILS = {
     "kernel.same_boot": {"boot_id_after": "another"},
     "software.driver_version": {
@@ -70,6 +71,7 @@ FAILS = {
     "kernel.xid": kernel(FALLEN),
     "thermals.settled_gpu_temp": under_load(temp_c=74.0),
     "thermals.guard": {"events": h.guard_stop("gpu_burn", 25.0, reason="temperature", slot=2, found=85.0, limit=85.0)},
+    "measure.left_as_found": {"logs": h.with_logs(restored__json=NOT_PUT_BACK)},
     "thermals.throttle": under_load(throttle=0x4 | 0x40),
     "thermals.cpu_temp": {"samples": h.with_samples(("cpu_burn",), cpu_temp_c=95.0)},
     "power.limit": {"facts": h.facts(gpus=(h.gpu(0), h.gpu(1, power_limit_w=350.0)))},
@@ -91,6 +93,12 @@ FAILS = {
     "software.torch": {"facts": h.facts(tools=tools(torch="2.8.0+cu128"))},
     "throughput.training": trained(tokens_per_s=4100.0),
     "software.cuda_toolkit": {"facts": h.facts(tools=tools(nvcc="12.2"))},
+}
+STOPS = {
+    "spec": ({"sensor": "core", "limit_from": "spec"}, "limits.guard_max_gpu_temp_c"),
+    "history": ({"sensor": "core", "limit_from": "history"}, "settled in an accepted run"),
+    "card": ({"sensor": "memory", "limit_from": "card"}, "highest temperature of its memory"),
+    "memory": ({"sensor": "memory", "limit_from": "spec"}, "limits.guard_max_gpu_memory_temp_c"),
 }
 CANNOT_FAIL = {
     "measure.reached": "a rig that is not reached is an error",
@@ -115,6 +123,60 @@ def test_it_fails(check):
         assert verdict.found is not None
         assert verdict.expected is not None
         assert verdict.caused_by is None
+
+
+def guard_verdict(**detail):
+    stopped = h.readings(events=h.guard_stop("gpu_burn", 25.0, **detail))
+    (found,) = [v for v in all_verdicts(readings=stopped) if v.check == "thermals.guard"]
+    return found
+
+
+@pytest.mark.parametrize("limit_from", STOPS)
+def test_the_guards_verdict_says_which_sensor_and_whose_limit(limit_from):
+    more, words = STOPS[limit_from]
+    found = guard_verdict(reason="temperature", slot=2, found=85.0, limit=85.0, **more)
+    assert (found.verdict, found.subject) == (Verdict.FAIL, h.SLOT2)
+    assert words in found.source
+    assert ("memory" in found.reason) is (more["sensor"] == "memory")
+
+
+def test_a_rise_that_would_have_crossed_the_limit_fails_before_it_does():
+    found = guard_verdict(reason="temperature", slot=2, found=71.0, limit=80.0, expected_c=81.0, sensor="core")
+    assert (found.verdict, found.found, found.expected) == (Verdict.FAIL, 71, 80)
+    assert "71 °C and rose so fast that 81 °C were 2 s away" in found.reason
+
+
+def test_hot_spot_and_processor_fail_in_their_own_words():
+    spot = guard_verdict(
+        reason="temperature", slot=1, found=-4.0, limit=-5, unit="°C from slowdown", sensor="hot spot", limit_from="card"
+    )
+    assert (spot.verdict, spot.unit, spot.subject) == (Verdict.FAIL, "°C from slowdown", h.SLOT1)
+    assert "within 4 °C of slowing the card down" in spot.reason
+    hot = guard_verdict(reason="temperature", found=96.0, limit=95.0, sensor="processor", limit_from="sensor")
+    assert (hot.verdict, hot.subject) == (Verdict.FAIL, "rig")
+    assert "the processor reached 96 °C" in hot.reason
+    assert "critical" in hot.source
+
+
+@pytest.mark.parametrize(
+    ("detail", "words"),
+    [
+        ({"reason": "power_brake", "slot": 2, "found": "the power-brake signal"}, "signalled power brake"),
+        ({"reason": "fan_still", "sensor": "nct6798 pump", "found": 61.0, "limit": 60}, "nct6798 pump stood still"),
+    ],
+)
+def test_power_brake_and_a_fan_that_stands_still_fail(detail, words):
+    found = guard_verdict(**detail)
+    assert found.verdict is Verdict.FAIL
+    assert words in found.reason
+    assert found.fix
+    assert found.caused_by is None
+
+
+def test_somebody_elses_work_is_no_fault_of_the_rig_and_is_named():
+    found = guard_verdict(reason="others_work", found="77 train.py (alice) on slot1")
+    assert found.verdict is Verdict.ERROR
+    assert "77 train.py (alice) on slot1" in found.reason
 
 
 @pytest.mark.parametrize("check", FAILS)

@@ -41,6 +41,7 @@ def all_verdicts(spec=None, readings=None, profile=h.PROFILE, topo=None, nvlink=
         throughput.training(spec, readings),
         software.cuda_toolkit(spec, readings),
         measure.telemetry(readings, profile),
+        measure.left_as_found(readings),
     ]
     return with_causes([verdict for part in parts for verdict in part], readings)
 
