@@ -76,8 +76,15 @@ def profile_of(rig: Rig, options: AcceptOptions) -> ProfileSpec:
 def start_run(options: AcceptOptions) -> RunDir:
     """Check what was asked and create the run directory. Raises UsageError before anything is touched."""
     user_test_files(options.acceptance_tests)
+    known = find_baselines(options.runs, tuple(rig.name for rig in options.rigs))
     rigs = tuple(
-        RunRig(name=rig.name, spec=rig.spec, profile=profile_of(rig, options), waivers=rig.waivers)
+        RunRig(
+            name=rig.name,
+            spec=rig.spec,
+            profile=profile_of(rig, options),
+            waivers=rig.waivers,
+            baseline=known.get(rig.name),
+        )
         for rig in options.rigs
     )
     return RunDir.create(
@@ -95,13 +102,11 @@ def accept(options: AcceptOptions, run_dir: RunDir, progress: Progress) -> RunOu
     Raises KeyboardInterrupt after Ctrl-C, once every burn has been stopped and the record was written.
     """
     cancel = threading.Event()
-
-    known = find_baselines(options.runs, tuple(rig.name for rig in options.rigs))
+    known = {rig.name: rig.baseline for rig in run_dir.read_info().rigs}
 
     def measure(rig: Rig) -> RigMeasurement:
-        settled_max_c = known[rig.name].settled_max_c if rig.name in known else {}
         one = RigMeasurement(rig, profile_of(rig, options), run_dir, progress, cancel, claim=options.claim)
-        one.settled_max_c = settled_max_c
+        one.baseline = known[rig.name]
         return one.run()
 
     with _stop_on_signal(cancel):

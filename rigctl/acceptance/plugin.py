@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from testinfra.host import Host
 
+    from rigctl.model.baseline import Baseline
     from rigctl.model.reading import Readings
     from rigctl.model.run import RunRig
     from rigctl.model.spec import ProfileSpec, RigSpec
@@ -84,6 +85,11 @@ class JudgePlugin:
     def profile(self, rig: RunRig) -> ProfileSpec:
         """Which steps were asked for, and how long."""
         return self._cases[rig.name].profile
+
+    @pytest.fixture
+    def baseline(self, rig: RunRig) -> Baseline | None:
+        """What the rig's accepted runs had shown; None at its first acceptance."""
+        return rig.baseline
 
     @pytest.fixture
     def readings(self, rig: RunRig) -> Readings:

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 from rigctl.measure.workloads import WORKLOADS, Workload
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from rigctl.measure.claim import Claim
+    from rigctl.model.baseline import Baseline
     from rigctl.model.reading import Facts
     from rigctl.model.spec import ProfileSpec, RigSpec
 
@@ -47,13 +46,10 @@ def has_load(spec: RigSpec, profile: ProfileSpec) -> bool:
     return any(LOADS.get(name, (name,)) for name in step_seconds(spec, profile))
 
 
-def history_limits(facts: Facts, settled_max_c: Mapping[str, float]) -> dict[str, float]:
-    """What each card may reach by the rig's own history, °C, by UUID; cards that are new here have none.
-
-    `settled_max_c`: the highest settled core temperature of the rig's accepted runs.
-    """
-    known = (gpu.uuid for gpu in facts.gpus if gpu.uuid in settled_max_c)
-    return {uuid: settled_max_c[uuid] + HISTORY_MARGIN_C for uuid in known}
+def history_limits(facts: Facts, baseline: Baseline | None) -> dict[str, float]:
+    """What each card may reach by the rig's own history, °C, by UUID; cards that are new here have none."""
+    settled = baseline.settled_max_c if baseline is not None else {}
+    return {gpu.uuid: settled[gpu.uuid] + HISTORY_MARGIN_C for gpu in facts.gpus if gpu.uuid in settled}
 
 
 def build_plan(

@@ -23,9 +23,10 @@ from rigctl.store import RigOutcome
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from rigctl.measure.progress import Progress
+    from rigctl.model.baseline import Baseline
     from rigctl.model.reading import RigEvent
     from rigctl.model.rig import Rig
     from rigctl.model.spec import ProfileSpec
@@ -87,8 +88,8 @@ class RigMeasurement:
     connect: Callable[[Rig, threading.Event, Callable[[str], None]], RigSession] = RigSession
     """How a session is made; tests put a recorded one here."""
     claim: Claim = field(default_factory=Claim)
-    settled_max_c: Mapping[str, float] = field(default_factory=dict)
-    """By card UUID: the highest settled core temperature of the rig's accepted runs, °C."""
+    baseline: Baseline | None = None
+    """What the rig's accepted runs have shown; None at its first acceptance."""
     outcome: RigOutcome = field(default_factory=RigOutcome)
     session: RigSession | None = None
     _burn: BurnTail = field(default_factory=BurnTail)
@@ -200,7 +201,7 @@ class RigMeasurement:
         self._go_on()
         run_id, spec = self.run_dir.run_id, self.rig.spec
         plan = build_plan(run_id, spec, self.profile, facts, self.claim)
-        plan["history_max_gpu_temp_c"] = history_limits(facts, self.settled_max_c)
+        plan["history_max_gpu_temp_c"] = history_limits(facts, self.baseline)
         self._at("start")
         self._started = True
         # After a cut it is unknown whether the plan has begun: asked again, the agent starts no run twice.

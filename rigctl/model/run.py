@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from rigctl.model.baseline import Baseline
 from rigctl.model.spec import ProfileSpec, RigSpec
 from rigctl.model.waiver import Waiver
 
@@ -19,6 +20,8 @@ class RunRig(BaseModel):
     spec: RigSpec
     profile: ProfileSpec | None = None
     waivers: tuple[Waiver, ...] = ()
+    baseline: Baseline | None = None
+    """What the rig's accepted runs had shown when this one began; None: it was never burnt and accepted."""
 
 
 class RunInfo(BaseModel):

@@ -13,6 +13,7 @@ from testinfra.backend.base import BaseBackend
 from testinfra.host import Host
 
 from rigctl.checks.catalogue import CATALOGUE
+from rigctl.checks.load import STEPS
 from rigctl.errors import ConnectionLost, UsageError
 from rigctl.judge import USER_TESTS, judge_run
 from rigctl.model.reading import CommandReply
@@ -304,4 +305,4 @@ def test_without_load_only_what_needs_none_is_listed(tmp_path):
     checks = {v.check for v in record.rigs[0].verdicts}
     assert "topology.nvlink" in checks
     assert not any(check.startswith("throughput.") for check in checks)
-    assert record.rigs[0].notes == ("not run in this profile: idle, cpu_burn, gpu_burn, all_burn, train",)
+    assert record.rigs[0].notes == (f"not run in this profile: {', '.join(STEPS)}",)

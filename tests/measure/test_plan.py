@@ -1,5 +1,6 @@
 from rigctl.measure.claim import Claim
 from rigctl.measure.plan import build_plan, has_load, history_limits, step_seconds
+from rigctl.model.baseline import Baseline
 from rigctl.model.reading import DriverFacts, Facts, GpuFacts
 from rigctl.model.spec import (
     LimitsSpec,
@@ -112,4 +113,8 @@ def test_a_meter_without_an_address_is_not_asked():
 
 
 def test_a_card_may_become_15_degrees_hotter_than_it_ever_settled_at_here():
-    assert history_limits(facts("GPU-a", "GPU-b"), {"GPU-b": 58.0, "GPU-gone": 50.0}) == {"GPU-b": 73.0}
+    settled = {"GPU-b": 58.0, "GPU-gone": 50.0}
+    ended = "2026-11-30T01:00:00Z"
+    known = Baseline(run_id="r", profile="smoke", ended_at=ended, facts=facts("GPU-b"), runs=2, settled_max_c=settled)
+    assert history_limits(facts("GPU-a", "GPU-b"), known) == {"GPU-b": 73.0}
+    assert history_limits(facts("GPU-a"), None) == {}

@@ -1,0 +1,84 @@
+"""A rig's baseline: the newest run in which it was burnt and accepted, and the extremes of all of them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from rigctl.model.run import RunRig
+from rigctl.model.verdict import CheckVerdict, Record, RigRecord, Verdict
+from rigctl.store import RunDir
+from rigctl.store.baseline import find_baselines
+from tests.checks import healthy
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NOON = datetime(2026, 11, 30, 12, 0, 1, tzinfo=UTC)
+
+
+def settled(slot: int, found: float) -> CheckVerdict:
+    return CheckVerdict(
+        check="thermals.settled_gpu_temp",
+        subject=healthy.gpu(slot - 1).subject,
+        verdict=Verdict.PASS,
+        reason="settled",
+        found=found,
+        unit="°C",
+    )
+
+
+def accepted(
+    root: Path, day: int, *verdicts: CheckVerdict, profile: Any = healthy.PROFILE, with_facts: bool = True
+) -> RunDir:
+    began = NOON + timedelta(days=day)
+    rig = RunRig(name="rig1", spec=healthy.spec(), profile=profile)
+    run = RunDir.create(root, "accept", rigs=(rig,), profile="smoke", now=began)
+    if with_facts:
+        run.write_json_atomic("rig1/facts.json", healthy.facts())
+    run.write_record(
+        Record(
+            run_id=run.run_id,
+            kind="accept",
+            profile="smoke",
+            started_at=began.isoformat(),
+            ended_at=(began + timedelta(minutes=10)).isoformat(),
+            rigctl_version="0.1.0",
+            rigs=(RigRecord(name="rig1", rig_class="dual_3090ti", verdicts=verdicts),),
+        )
+    )
+    return run
+
+
+def test_a_rig_that_was_never_accepted_has_none(tmp_path):
+    failed = settled(1, 80.0).model_copy(update={"verdict": Verdict.FAIL})
+    accepted(tmp_path, 0, failed)
+    assert find_baselines(tmp_path, ("rig1",)) == {}
+    assert find_baselines(tmp_path / "nowhere", ("rig1",)) == {}
+
+
+def test_the_newest_accepted_run_gives_the_figures_and_all_of_them_the_extremes(tmp_path):
+    accepted(tmp_path, 0, settled(1, 58.0), settled(2, 57.0))
+    newest = accepted(tmp_path, 1, settled(1, 56.5), settled(2, 55.0))
+    accepted(tmp_path, 2, settled(1, 79.0).model_copy(update={"verdict": Verdict.FAIL}))
+    known = find_baselines(tmp_path, ("rig1", "rig2"))["rig1"]
+    assert (known.run_id, known.runs) == (newest.run_id, 2)
+    assert known.figure("thermals.settled_gpu_temp", healthy.UUIDS[0]) == 56.5
+    assert known.figure("thermals.settled_gpu_temp", "GPU-other") is None
+    assert known.settled_max_c == {healthy.UUIDS[0]: 58.0, healthy.UUIDS[1]: 57.0}
+    assert [gpu.uuid for gpu in known.facts.gpus] == list(healthy.UUIDS)
+
+
+def test_a_run_without_a_burn_is_no_acceptance_to_compare_with(tmp_path):
+    no_burn = healthy.PROFILE.model_copy(update={"gpu_burn_seconds": 0})
+    accepted(tmp_path, 0, settled(1, 58.0), profile=no_burn)
+    assert find_baselines(tmp_path, ("rig1",)) == {}
+
+
+def test_a_damaged_run_is_left_out_and_named(tmp_path, caplog):
+    good = accepted(tmp_path, 0, settled(1, 58.0))
+    for day, file in ((1, "record.json"), (2, "rig1/facts.json")):
+        (accepted(tmp_path, day, settled(1, 50.0)).path / file).write_text("{", encoding="utf-8")
+    accepted(tmp_path, 3, settled(1, 50.0), with_facts=False)
+    assert find_baselines(tmp_path, ("rig1",))["rig1"].run_id == good.run_id
+    assert len([one for one in caplog.records if "left out of" in one.message]) == 3
