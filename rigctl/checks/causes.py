@@ -37,6 +37,7 @@ _BURN = frozenset(
 )
 _LOADED = _BURN | {"thermals.guard", "thermals.cpu_temp", "throughput.cpu_burn", "throughput.training"}
 _OF_CARD = _BURN | {"thermals.guard", "throughput.training", "topology.nvlink", "topology.nvlink_speed", "power.limit"}
+_OF_RUN = ("measure.telemetry", "measure.left_as_found")
 _HEAT = frozenset({"thermals.throttle", "throughput.burn_gflops", "power.share_of_limit", "power.wall"})
 
 
@@ -116,7 +117,7 @@ def _its_waiver(cause: CheckVerdict, other: CheckVerdict, _readings: Readings) -
 
 RULES: tuple[Rule, ...] = (
     Rule("measure.reached", _everything),
-    Rule("kernel.same_boot", _unmeasured("measure.telemetry", "measure.left_as_found", "kernel.xid", *_LOADED), (Verdict.FAIL,)),
+    Rule("kernel.same_boot", _unmeasured(*_OF_RUN, "kernel.xid", *_LOADED), (Verdict.FAIL,)),
     Rule("software.driver_version", _nvml),
     Rule("topology.gpu_count", _card_gone),
     Rule("kernel.xid", _same_card(*_OF_CARD), (Verdict.FAIL,)),

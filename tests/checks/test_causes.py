@@ -38,7 +38,7 @@ def pump_dead():
         for s in h.with_gpu_samples(heat, ("gpu_burn", "all_burn", "train"))
     )
     log = h.burn_log().split("\tSummary")[0]
-    logs = {"gpu_burn.log": log, "cpu_burn.yaml": h.logs()["cpu_burn.yaml"]}
+    logs = {"gpu_burn.log": log, **{name: h.logs()[name] for name in ("cpu_burn.yaml", "restored.json")}}
     return h.readings(samples=samples, events=stop, logs=logs)
 
 
@@ -67,7 +67,8 @@ def fell_off_the_bus():
     stop = h.guard_stop("gpu_burn", 25.0, reason="no_valid_sample", slot=2, found=5.2, limit=5)
     lost = h.with_gpu_samples(lambda c, s: {"error": "GPU is lost"} if c.slot == 2 and s.t_wall_s > h.T0 + 20 else {})
     samples = tuple(s if s.t_wall_s - h.T0 < 25 else s.model_copy(update={"step": "after"}) for s in lost)
-    logs = {"gpu_burn.log": h.burn_log().split("\tSummary")[0], "cpu_burn.yaml": h.logs()["cpu_burn.yaml"]}
+    logs = h.without_logs("train.json", "all_burn.log", "all_burn_cpu.yaml")
+    logs |= {"gpu_burn.log": h.burn_log().split("\tSummary")[0]}
     return h.readings(
         samples=samples, events=stop, logs=logs, kernel=(KernelMessage(t_wall_s=h.T0 + 20, message=FALLEN),)
     )
@@ -85,7 +86,8 @@ def controller_killed():
     """The guard did not hear from the controller."""
     stop = h.guard_stop("gpu_burn", 25.0, reason="controller_lost", found=10.4, limit=10)
     samples = tuple(s if s.t_wall_s < h.T0 + 25 else s.model_copy(update={"step": "after"}) for s in h.samples())
-    logs = {"gpu_burn.log": h.burn_log().split("\tSummary")[0], "cpu_burn.yaml": h.logs()["cpu_burn.yaml"]}
+    logs = h.without_logs("train.json", "all_burn.log", "all_burn_cpu.yaml")
+    logs |= {"gpu_burn.log": h.burn_log().split("\tSummary")[0]}
     return h.readings(samples=samples, events=stop, logs=logs)
 
 
