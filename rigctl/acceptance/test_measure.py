@@ -36,3 +36,9 @@ def test_same_boot(readings: Readings, judge: Judge) -> None:
 def test_xid(readings: Readings, judge: Judge) -> None:
     """The kernel log holds no Xid."""
     judge(kernel.no_xid(readings))
+
+
+@pytest.mark.check("measure.left_as_found")
+def test_left_as_found(readings: Readings, judge: Judge) -> None:
+    """What the run changed is as it was."""
+    judge(measure.left_as_found(readings))

@@ -144,7 +144,7 @@ def restore(run_id: str, places: Places) -> dict[str, Any]:
     found = done[0] if done else PutBack(failed=[f"the driver did not answer within {RESTORE_S} s"])
     told = {"restored": found.restored, "failed": found.failed}
     spool = places.spool(run_id)
-    if spool.is_dir() and (found.restored or found.failed):
+    if spool.is_dir():
         write_atomically(spool / RESTORED, json.dumps(told) + "\n")
     if not found.failed:
         places.before(run_id).unlink(missing_ok=True)

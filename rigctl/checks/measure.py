@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from rigctl.model.spec import ProfileSpec
     from rigctl.model.verdict import CheckVerdict
 
+RESTORED = "restored.json"
+"""What the rig put back when the run's unit had ended."""
 LEAST_RATE_SHARE = 0.8
 """Samples must come at this share of the asked rate or more: a guard that looks rarely guards badly."""
 
@@ -24,6 +27,25 @@ def reached(readings: Readings) -> list[CheckVerdict]:
         fix = readings.unreached_fix or f"rigctl doctor {readings.rig}"
         return [say.error(readings.unreached, fix)]
     return [say.passed("reached, and measured to the end")]
+
+
+def left_as_found(readings: Readings) -> list[CheckVerdict]:
+    """Power limits, clocks, fans and services that the run changed are as they were: the rig puts them back itself."""
+    say = Say("measure.left_as_found", expected="as found", source="what the rig noted before the run")
+    rig, text = readings.rig, readings.logs.get(RESTORED)
+    look = f"on {rig}: nvidia-smi -q -d POWER,CLOCK and systemctl --failed; a reboot puts the cards back"
+    if text is None:
+        if readings.facts is None or not readings.facts.gpus:
+            return [say.error(*why_no_card(readings))]
+        return [say.error("the rig did not say whether what was changed has been put back", look)]
+    try:
+        told = json.loads(text)
+        restored, failed = [str(one) for one in told["restored"]], [str(one) for one in told["failed"]]
+    except (ValueError, KeyError, TypeError):
+        return [say.error(f"{RESTORED} of {rig} cannot be read", look)]
+    if failed:
+        return [say.failed(f"not put back: {'; '.join(failed)}", f"{len(failed)} not put back", look)]
+    return [say.passed(f"put back: {'; '.join(restored)}" if restored else "nothing had to be put back", "as found")]
 
 
 def telemetry(readings: Readings, profile: ProfileSpec) -> list[CheckVerdict]:

@@ -148,7 +148,13 @@ def test_a_rise_that_would_have_crossed_the_limit_fails_before_it_does():
 
 def test_hot_spot_and_processor_fail_in_their_own_words():
     spot = guard_verdict(
-        reason="temperature", slot=1, found=-4.0, limit=-5, unit="°C from slowdown", sensor="hot spot", limit_from="card"
+        reason="temperature",
+        slot=1,
+        found=-4.0,
+        limit=-5,
+        unit="°C from slowdown",
+        sensor="hot spot",
+        limit_from="card",
     )
     assert (spot.verdict, spot.unit, spot.subject) == (Verdict.FAIL, "°C from slowdown", h.SLOT1)
     assert "within 4 °C of slowing the card down" in spot.reason

@@ -1,0 +1,271 @@
+"""What the guard promises, on a rig at time scale 1: heat at 5 °C/s, whatever is killed, and the rig as it was before."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+
+from .on_rig import BURN_DIR, until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from .on_rig import OnRig
+
+pytestmark = [pytest.mark.rigs, pytest.mark.slow, pytest.mark.timeout(300)]
+
+RIGCTL = Path(sys.executable).parent / "rigctl"
+LOST_S = 10
+"""`controller_lost_s` of these runs."""
+MINER = """[Service]
+ExecStart=/bin/bash -c "printf 'gpu 0 other 0.1 500\\n' >/run/rigsim/load/$$$$; exec sleep infinity"
+"""
+"""A service that holds a card."""
+FAST_J_PER_C = 75
+"""Heat capacity of a card that heats at 5 °C/s once its pump is dead: 440 W less what it still gives away."""
+
+
+def limits(rig: OnRig) -> list[float]:
+    return [card["power_limit_w"] for card in rig.ask("facts")["gpus"]]
+
+
+@pytest.fixture
+def as_found(rig: OnRig) -> Iterator[OnRig]:
+    """A rig with limits of its own and a service on a card; both are as before afterwards, whatever a test does."""
+    rig.shell("nvidia-smi -i 0 -pl 300 && nvidia-smi -i 1 -pl 320")
+    rig.put("/etc/systemd/system/miner.service", MINER.encode())
+    rig.shell("systemctl daemon-reload && systemctl start miner")
+    until(lambda: bool(rig.ask("facts")["compute_processes"]), 10)
+    yield rig
+    until(lambda: rig.active() not in {"active", "deactivating"}, 30)
+    assert limits(rig) == [300, 320]
+    until(lambda: rig.shell("systemctl is-active miner || true").strip() == "active", 10)
+    rig.shell("systemctl stop miner; rm /etc/systemd/system/miner.service; systemctl daemon-reload")
+
+
+def start_burn(rig: OnRig) -> None:
+    """In the middle of the ramp, when the limits are not the rig's own and its service stands still."""
+    started = rig.start(controller_lost_s=LOST_S, ramp_s=30, evict_users=True, asked_by="test@desk")
+    assert "error" not in started, started
+    until(rig.burning, 15)
+    until(lambda: limits(rig) != [300, 320], 10)
+    assert rig.shell("systemctl is-active miner || true").strip() == "inactive"
+
+
+def test_a_card_that_heats_at_5_degrees_a_second_is_stopped_before_its_limit(rig: OnRig) -> None:
+    rig.shell("/usr/local/lib/rigsim/fault apply pump_dead")
+    rig.shell("cp /var/lib/rigsim/identity.json /root/identity.json")
+    change = f"i['card']['capacity_j_per_c'] = {FAST_J_PER_C}"
+    rig.shell(
+        f"python3 -c \"import json; p = '/var/lib/rigsim/identity.json'; i = json.load(open(p)); {change}; "
+        "json.dump(i, open(p, 'w'))\" && systemctl restart rigsim-hardware"
+    )
+    try:
+        until(lambda: len(rig.ask("facts")["gpus"]) == 2, 15)
+        # The profile asks for one sample a second; the guard takes four while it gets warmer.
+        rig.start(seconds=300, max_gpu_temp_c=80, controller_lost_s=300, sample_hz=1)
+        until(lambda: rig.active() == "inactive", 60)
+    finally:
+        rig.shell("mv /root/identity.json /var/lib/rigsim/identity.json; systemctl restart rigsim-hardware")
+    stop = rig.stop_event()
+    assert (stop["reason"], stop["limit"], stop["sensor"]) == ("temperature", 80, "core")
+    samples = rig.samples()
+    hottest = max(gpu.temp_c or 0 for sample in samples for gpu in sample.gpus)
+    assert hottest < 82
+    loaded = [sample for sample in samples if sample.step == "gpu_burn"]
+    rise = (loaded[-1].gpus[0].temp_c or 0) - (loaded[0].gpus[0].temp_c or 0)
+    seconds = loaded[-1].t_mono_s - loaded[0].t_mono_s
+    assert 4 < rise / (seconds - 1) < 7, "the card did not heat as this test means it"
+    assert len(loaded) / seconds > 3.5
+
+
+def test_limits_are_raised_in_steps_and_samples_say_so(rig: OnRig) -> None:
+    before = limits(rig)
+    rig.start(seconds=40, ramp_s=4)
+    until(lambda: any(event.event == "ramp_finished" for event in rig.events()), 20)
+    assert limits(rig) == before
+    ramp = [sample for sample in rig.samples() if sample.step == "ramp"]
+    seen = [sample.gpus[0].limit_w for sample in ramp]
+    assert seen == sorted(seen, key=lambda watts: watts or 0)
+    assert len(set(seen)) >= 4
+    assert seen[0] == 100
+    assert rig.ask("stop", "--run", rig.run_id)["left_running"] == []
+
+
+def test_a_burn_does_not_outlive_its_killed_guard_and_the_rig_is_as_before(as_found: OnRig) -> None:
+    start_burn(as_found)
+    as_found.shell(f"kill -KILL {as_found.guard_pid()}")
+    assert until(lambda: not as_found.burning(), 5) < 5
+    until(lambda: as_found.active() == "failed", 10)
+    restored = json.loads("".join(as_found.spooled("restored.json")))
+    assert restored["failed"] == []
+    assert any("power limit 300 W" in words for words in restored["restored"])
+    assert "service miner.service started again" in restored["restored"]
+
+
+def test_a_burn_does_not_outlive_a_guard_that_hangs(as_found: OnRig) -> None:
+    start_burn(as_found)
+    as_found.shell(f"kill -STOP {as_found.guard_pid()}")
+    assert until(lambda: not as_found.burning(), 6) < 5
+    until(lambda: as_found.active() == "failed", 10)
+
+
+def test_a_burn_does_not_outlive_the_last_word_of_its_controller(as_found: OnRig) -> None:
+    start_burn(as_found)
+    began = time.monotonic()
+    heard = float(as_found.shell(f"cat /run/rigctl/{as_found.run_id}.heartbeat"))
+    until(lambda: not as_found.burning(), LOST_S + 5)
+    assert time.monotonic() - heard < LOST_S + 5
+    assert time.monotonic() - began > 0
+    assert as_found.stop_event()["reason"] == "controller_lost"
+
+
+def test_a_killed_poll_is_no_stop_and_the_next_one_goes_on(rig: OnRig) -> None:
+    rig.start(controller_lost_s=LOST_S)
+    until(rig.burning, 15)
+    for _ in range(3):
+        rig.shell(f"timeout -s KILL 0.05 python3 -I /var/cache/rigctl/agent.pyz poll --run {rig.run_id} || true")
+    rig.ask("poll", "--run", rig.run_id)
+    assert rig.burning()
+
+
+def test_somebody_elses_work_stops_the_burn_and_is_named(rig: OnRig) -> None:
+    rig.start()
+    until(rig.burning, 15)
+    rig.shell(
+        "useradd -m alice 2>/dev/null; runuser -u alice -- bash -c "
+        "'printf \"gpu 1 train 0.5 900\\n\" >/run/rigsim/load/$$; exec sleep 60' >/dev/null 2>&1 &"
+    )
+    until(lambda: rig.active() == "inactive", 20)
+    stop = rig.stop_event()
+    assert stop["reason"] == "others_work"
+    assert "sleep 60 (alice) on slot2" in stop["found"]
+    rig.shell("pkill -u alice sleep || true")
+
+
+class Controller:
+    """`rigctl accept` of the rig, as an operator has it."""
+
+    def __init__(self, rig: OnRig, folder: Path) -> None:
+        inventory = rig.state.inventory
+        profile = {
+            "idle_seconds": 1,
+            "cpu_burn_seconds": 0,
+            "gpu_burn_seconds": 120,
+            "all_burn_seconds": 0,
+            "train": False,
+            "sample_hz": 4,
+            "controller_lost_s": LOST_S,
+        }
+        settings = {"rig_profiles": {"guard": profile}, "gpu_burn_dir": BURN_DIR}
+        (inventory / "group_vars" / "all" / "tests.yml").write_text(yaml.safe_dump(settings))
+        words = ["accept", "rig1", "-i", str(inventory), "--runs", str(folder), "--profile", "guard", "--evict-users"]
+        self.log = folder / "accept.log"
+        with self.log.open("w") as log:
+            self.process = subprocess.Popen([RIGCTL, *words], stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+
+    def kill(self) -> None:
+        if self.process.poll() is None:
+            os.kill(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+
+@pytest.fixture
+def burning(as_found: OnRig, tmp_path: Path) -> Iterator[tuple[OnRig, Controller]]:
+    controller = Controller(as_found, tmp_path)
+    try:
+        until(lambda: as_found.burning() or controller.process.poll() is not None, 90)
+        assert controller.process.poll() is None, controller.log.read_text()
+        as_found.run_id = as_found.shell("ls /var/lib/rigctl/runs").split()[-1]
+        yield as_found, controller
+    finally:
+        controller.kill()
+
+
+def cut_network(rig: OnRig) -> Callable[[], object]:
+    rig.shell("ip link set eth0 down")
+    return lambda: rig.shell("ip link set eth0 up")
+
+
+def kill_sshd(rig: OnRig) -> Callable[[], object]:
+    rig.shell(
+        "systemctl kill -s KILL ssh.service; systemctl stop ssh.service ssh.socket 2>/dev/null; pkill -KILL sshd; true"
+    )
+    return lambda: rig.shell("systemctl start ssh.service")
+
+
+@pytest.mark.parametrize("cut", [cut_network, kill_sshd])
+def test_a_burn_does_not_outlive_its_way_to_the_controller(
+    burning: tuple[OnRig, Controller], cut: Callable[[OnRig], Callable[[], object]]
+) -> None:
+    rig, _controller = burning
+    mend = cut(rig)
+    began = time.monotonic()
+    try:
+        until(lambda: not rig.burning(), LOST_S + 5)
+        assert time.monotonic() - began > LOST_S - 3
+        until(lambda: rig.active() == "inactive", 15)
+        assert rig.stop_event()["reason"] == "controller_lost"
+    finally:
+        mend()
+
+
+def test_a_burn_does_not_outlive_its_controller(burning: tuple[OnRig, Controller]) -> None:
+    rig, controller = burning
+    controller.kill()
+    assert until(lambda: not rig.burning(), LOST_S + 5) < LOST_S + 5
+    until(lambda: rig.active() == "inactive", 15)
+    assert rig.stop_event()["reason"] == "controller_lost"
+
+
+def test_a_second_acceptance_is_refused_with_who_and_since_when(rig: OnRig) -> None:
+    rig.start(asked_by="alice@desk")
+    until(rig.burning, 15)
+    first = rig.run_id
+    refused = rig.start(asked_by="bob@lab")
+    assert f"run {first} of alice@desk is under way on this rig since 20" in refused["error"]
+    assert "step gpu_burn" in refused["error"]
+    taken = rig.start(asked_by="bob@lab", ignore_lock=True)
+    assert "error" not in taken, taken
+    second, rig.run_id = rig.run_id, first
+    assert f"run {second} of bob@lab took the rig over (--ignore-lock)" in rig.stop_event()["found"]
+    rig.ask("ack", "--run", first)
+    rig.run_id = second
+
+
+def test_who_uses_a_rig_is_said_and_it_is_not_burnt(as_found: OnRig) -> None:
+    refused = as_found.start()
+    assert "the rig is in use: root computes on slot1: sleep infinity (process" in refused["error"]
+    assert "--evict-users" in refused["hint"]
+    assert not as_found.burning()
+
+
+def test_heavy_work_on_the_processor_and_people_logged_in_are_named(rig: OnRig) -> None:
+    stop = threading.Event()
+    held = subprocess.Popen(
+        ["script", "-qec", f"ssh -tt -F {rig.state.ssh_config} rig1 'yes >/dev/null'", "/dev/null"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        until(lambda: "pts/" in rig.shell("who"), 15)
+        until(lambda: rig.shell("pgrep -x yes || true").strip() != "", 10)
+        refused = rig.start()
+        assert "cores busy: yes (process" in refused["error"]
+        assert "is logged in on pts/" in refused["error"]
+    finally:
+        stop.set()
+        rig.shell("pkill -x yes || true")
+        held.terminate()
+        held.wait()
