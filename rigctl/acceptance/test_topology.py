@@ -42,7 +42,7 @@ def test_gpu_memory(spec: RigSpec, readings: Readings, judge: Judge) -> None:
 @pytest.mark.check("topology.nvlink")
 def test_nvlink(host: Host, spec: RigSpec, readings: Readings, judge: Judge) -> None:
     """Each pair of cards is joined exactly as declared."""
-    judge(links.pairs(spec, readings, ask(host, TOPO) if spec.parts.links else None))
+    judge(links.pairs(spec, readings, ask(host, TOPO) if spec.parts.links or spec.parts.nvswitch_links else None))
 
 
 @pytest.mark.check("topology.nvlink_speed")

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rigctl.checks.cards import ABSENT, cards, each_card, why_no_card
 from rigctl.checks.load import GPU_STEPS, loaded
+from rigctl.checks.matrix import NOT_ASKED, Matrix, read_matrix
 from rigctl.checks.say import Say
-from rigctl.parse import ParseError, nvlink, smi, topo
+from rigctl.checks.switch import switched
+from rigctl.parse import ParseError, nvlink, smi
 from rigctl.parse.xid import same_card
 
 if TYPE_CHECKING:
@@ -17,7 +19,6 @@ if TYPE_CHECKING:
     from rigctl.model.verdict import CheckVerdict
 
 _BRIDGE = "power the rig off and reseat the bridge on both cards; if the same links stay down, try another bridge"
-_NOT_ASKED = "nvidia-smi was not asked"
 
 
 class _Pair(NamedTuple):
@@ -35,13 +36,15 @@ def pairs(spec: RigSpec, readings: Readings, topology: CommandReply | None = Non
     NVML's facts, NVML's samples under load and the text of `nvidia-smi topo -m` (`topology`, where it was asked) must
     agree. A pair that the spec does not name must have none.
     """
+    if spec.parts.nvswitch_links is not None:
+        return switched(spec, readings, topology)
     say = Say("topology.nvlink", source=spec.source("parts.links"))
     if not spec.parts.links:
         return [say.skipped("the spec declares no links between cards")]
     present = cards(readings)
     if not present:
         return [say.error(*why_no_card(readings))]
-    matrix = _matrix(readings, topology)
+    matrix = read_matrix(readings, topology)
     declared = {tuple(sorted(link.slots)): link for link in spec.parts.links}
     verdicts = [
         _judge(say, readings, _Pair(one, other), declared.pop((one.slot, other.slot), None), matrix)
@@ -54,32 +57,11 @@ def pairs(spec: RigSpec, readings: Readings, topology: CommandReply | None = Non
     return verdicts
 
 
-class _Matrix(NamedTuple):
-    """What `nvidia-smi topo -m` says, or why it says nothing."""
-
-    topology: topo.Topology | None
-    trouble: str = ""
-    fix: str = ""
-
-
-def _matrix(readings: Readings, reply: CommandReply | None) -> _Matrix:
-    if reply is None:
-        return _Matrix(None, _NOT_ASKED)
-    if reply.exit_status < 0:
-        return _Matrix(None, reply.stderr, f"rigctl doctor {readings.rig}")
-    if failure := smi.failure(reply.stdout + reply.stderr, reply.exit_status):
-        return _Matrix(None, f"{failure.what} ({failure.said})", failure.fix.format(rig=readings.rig))
-    try:
-        return _Matrix(topo.parse(reply.stdout))
-    except ParseError as error:
-        return _Matrix(None, str(error), f"compare with `nvidia-smi topo -m` on {readings.rig}; report this form")
-
-
 def _word(link: LinkSpec | None) -> str:
     return f"NV{link.links}" if link is not None and link.kind == "nvlink" else "no NVLink"
 
 
-def _judge(say: Say, readings: Readings, pair: _Pair, link: LinkSpec | None, matrix: _Matrix) -> CheckVerdict:
+def _judge(say: Say, readings: Readings, pair: _Pair, link: LinkSpec | None, matrix: Matrix) -> CheckVerdict:
     asked = link.links if link is not None and link.kind == "nvlink" else 0
     say = say.of(pair.subject, _word(link))
     towards = _links_towards(pair.one, pair.other)
@@ -95,7 +77,7 @@ def _judge(say: Say, readings: Readings, pair: _Pair, link: LinkSpec | None, mat
         _lowest_under_load(readings, pair.one.uuid, towards),
         _lowest_under_load(readings, pair.other.uuid, back),
     )
-    by_text = _by_text(matrix, pair)
+    by_text = matrix.between(*pair)
     if lowest != asked and (unknown := [gpu.subject for gpu in pair if _ends_unknown(gpu)]):
         return say.error(
             f"NVML does not tell where active links of {', '.join(unknown)} end",
@@ -109,7 +91,7 @@ def _judge(say: Say, readings: Readings, pair: _Pair, link: LinkSpec | None, mat
         fix = _BRIDGE if lowest < asked else "correct the spec: it does not name this bridge"
         return say.failed(reason, f"NV{lowest}" if lowest else "no NVLink", fix)
     if matrix.topology is None:
-        if matrix.trouble == _NOT_ASKED:
+        if matrix.trouble == NOT_ASKED:
             return say.passed(f"{asked} active NVLinks by NVML", _word(link))
         return say.error(
             f"NVML says {_word(link)}, and `nvidia-smi topo -m` cannot confirm it: {matrix.trouble}", matrix.fix
@@ -151,19 +133,12 @@ def _lowest_under_load(readings: Readings, uuid: str, links: tuple[int, ...]) ->
     return min(counts, default=len(links))
 
 
-def _by_text(matrix: _Matrix, pair: _Pair) -> str | None:
-    """Return the word of `nvidia-smi topo -m` for the pair; nvidia-smi counts as NVML does."""
-    if matrix.topology is None:
-        return None
-    low, high = sorted((pair.one.index, pair.other.index))
-    return matrix.topology.relations.get((low, high))
-
-
 def speed(spec: RigSpec, readings: Readings, status: CommandReply | None = None) -> list[CheckVerdict]:
     """Each active link of each card runs at the declared speed, by NVML and by `nvidia-smi nvlink -s` (`status`)."""
     least = spec.parts.min_nvlink_gb_per_s
     say = Say("topology.nvlink_speed", expected=least, unit="GB/s", source=spec.source("parts.min_nvlink_gb_per_s"))
-    if least is None or not any(link.kind == "nvlink" for link in spec.parts.links):
+    linked = spec.parts.nvswitch_links is not None or any(link.kind == "nvlink" for link in spec.parts.links)
+    if least is None or not linked:
         return [say.skipped("the spec declares no NVLink speed")]
     in_text, trouble = _speeds_in_text(status)
 
@@ -191,7 +166,7 @@ def speed(spec: RigSpec, readings: Readings, status: CommandReply | None = None)
 def _speeds_in_text(reply: CommandReply | None) -> tuple[dict[str, list[float]], str]:
     """Return link speeds by UUID from `nvidia-smi nvlink -s`, and why there are none."""
     if reply is None or reply.exit_status < 0:
-        return {}, reply.stderr if reply else _NOT_ASKED
+        return {}, reply.stderr if reply else NOT_ASKED
     if failure := smi.failure(reply.stdout + reply.stderr, reply.exit_status):
         return {}, f"{failure.what} ({failure.said})"
     try:

@@ -31,6 +31,11 @@ class Say:
         """Measured, within the limit, and worth a look."""
         return self._verdict(Verdict.WARN, reason, found, fix)
 
+    def unlearned(self, reason: str, found: Figure, rig: str) -> CheckVerdict:
+        """Measured, and the spec has no figure to judge it by yet: a person should know that nothing was judged."""
+        fix = f"rigctl spec learn {rig}: drafts the missing figures from a healthy run"
+        return self.warned(f"{reason}; the spec sets no limit for it yet", found, fix)
+
     def failed(self, reason: str, found: Figure, fix: str) -> CheckVerdict:
         """Measured, and outside the limit."""
         return self._verdict(Verdict.FAIL, reason, found, fix)

@@ -34,7 +34,7 @@ def settled_gpu_temp(spec: RigSpec, readings: Readings) -> list[CheckVerdict]:
 
     def judge(gpu: GpuFacts, say: Say) -> CheckVerdict:
         limit = spec.limits.max_settled_gpu_temp_c
-        if gpu.slowdown_temp_c is not None and gpu.slowdown_temp_c < limit:
+        if gpu.slowdown_temp_c is not None and (limit is None or gpu.slowdown_temp_c < limit):
             limit = gpu.slowdown_temp_c
             say = Say(say.check, say.subject, limit, say.unit, "the card's own slowdown temperature")
         busy = load.loaded(readings, "gpu_burn", gpu.uuid)
@@ -44,10 +44,12 @@ def settled_gpu_temp(spec: RigSpec, readings: Readings) -> list[CheckVerdict]:
         settled = load.mean(temps)
         hottest = max(one.gpu.temp_c for one in busy if one.gpu.temp_c is not None)
         reason = f"{settled:.1f} °C in the burn's last third, {hottest:.0f} °C at most"
-        if settled > limit:
+        if limit is not None and settled > limit:
             return say.failed(f"{reason}; the limit is {limit:g} °C", settled, _COOLING)
         if cut := load.cut_short(readings, "gpu_burn"):
             return say.error(f"nothing settled: {cut.reason}", cut.fix)
+        if spec.limits.max_settled_gpu_temp_c is None:
+            return say.unlearned(reason, settled, readings.rig)
         return say.passed(reason, settled)
 
     return each_card(say, spec, readings, judge)

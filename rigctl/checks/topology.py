@@ -101,7 +101,7 @@ class _Lanes(NamedTuple):
 
 
 def _lanes(say: Say, spec: RigSpec, readings: Readings, profile: ProfileSpec, lanes: _Lanes) -> list[CheckVerdict]:
-    asked = int(str(say.expected))
+    asked = say.expected if isinstance(say.expected, int) else None
 
     def judge(gpu: GpuFacts, say: Say) -> CheckVerdict:
         steps = load.gpu_steps(profile)
@@ -112,6 +112,8 @@ def _lanes(say: Say, spec: RigSpec, readings: Readings, profile: ProfileSpec, la
         if len(seen) < load.FEWEST:
             return say.error(f"{len(seen)} of {len(busy)} loaded samples tell it", f"nvidia-smi -q on {readings.rig}")
         lowest, text = min(seen), lanes.words.format(min(seen))
+        if asked is None:
+            return say.unlearned(f"{text} under load", lowest, readings.rig)
         if lowest < asked:
             share = sum(figure < asked for figure in seen) / len(seen)
             reason = f"{text} in {share:.0%} of {len(seen)} loaded samples, {lanes.words.format(asked)} was declared"

@@ -65,6 +65,7 @@ def build_spec(rig_class: str, written: SpecPart, exceptions: SpecPart | None, s
         SpecFile.model_validate(written.data)
     except ValidationError as error:
         raise explain(error, SpecFile, written.place, SPEC_KEY) from error
+    _require_figures(written)
     _require_sources(written, written.data)
     merged = written.data
     if exceptions is not None:
@@ -151,6 +152,16 @@ def _merge(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
     return merged
 
 
+def _require_figures(written: SpecPart) -> None:
+    """Refuse a key of the class without a figure: a limit that is lost by a slip would judge nothing."""
+    for key, value in walk(written.data):
+        if value is None:
+            raise UsageError(
+                f"{written.place(key)}: {written.key}.{dotted_key(key)}: nothing is written there",
+                "write the bare figure; leave the whole key out where it is not known yet",
+            )
+
+
 def _require_sources(part: SpecPart, data: dict[str, Any]) -> None:
     """Every limit that a file sets names its source in the same file, and every source names a key that exists."""
     sources = data.get("sources") or {}
@@ -195,6 +206,11 @@ def _named_sources(sources: dict[str, str], exceptions: SpecPart) -> dict[str, s
 
 
 def _require_sound_links(spec: SpecFile, part: SpecPart) -> None:
+    if spec.parts.nvswitch_links is not None and spec.parts.links:
+        raise UsageError(
+            f"{part.place(('parts', 'links'))}: {part.key}.parts: links and nvswitch_links are both set",
+            "with NVSwitches every pair is joined alike: remove parts.links",
+        )
     for index, link in enumerate(spec.parts.links):
         key: Key = ("parts", "links", index, "slots")
         first, second = link.slots

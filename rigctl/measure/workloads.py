@@ -41,10 +41,12 @@ def script(
 
 
 def _training_s(spec: RigSpec) -> float | None:
-    """Expect a training at the floor's pace, plus 15 s to start the framework."""
+    """Expect a training at the floor's pace, plus 15 s to start the framework; without a floor, its limit."""
     training = spec.training
     if training is None:
         return None
+    if training.min_tokens_per_s is None:
+        return TRAINING_LIMIT_S
     tokens = training.seq_len * training.micro_batch * training.grad_accum
     steps = training.warmup_steps + training.measured_steps
     return 15 + tokens * steps / training.min_tokens_per_s

@@ -33,14 +33,17 @@ class PartsSpec(_Literal):
     links: tuple[LinkSpec, ...] = Field(default=(), strict=False)
     min_nvlink_gb_per_s: float | None = Field(default=None, gt=0)
     """Speed of one NVLink in one direction, GB/s."""
-    pcie_gen_under_load: int = Field(ge=1, le=6)
-    pcie_width_under_load: int = Field(ge=1, le=32)
+    nvswitch_links: int | None = Field(default=None, ge=1, le=18)
+    """Active NVLinks of each card to the NVSwitches, where the board has such; then every pair has as many."""
+    pcie_gen_under_load: int | None = Field(default=None, ge=1, le=6)
+    """None: not known of this class yet; so for every optional figure below and in `LimitsSpec`."""
+    pcie_width_under_load: int | None = Field(default=None, ge=1, le=32)
 
 
 class LimitsSpec(_Literal):
     """What must be shown under load."""
 
-    max_settled_gpu_temp_c: float = Field(gt=0, lt=120)
+    max_settled_gpu_temp_c: float | None = Field(default=None, gt=0, lt=120)
     """Mean of the last third of the GPU burn, °C."""
     guard_max_gpu_temp_c: float = Field(gt=0, lt=120)
     """The burn stops itself at this core temperature, °C; never looser than the card's slowdown − 5."""
@@ -49,11 +52,11 @@ class LimitsSpec(_Literal):
     guard_max_cpu_temp_c: float | None = Field(default=None, gt=0, lt=120)
     """The same for the processor's package; None: what its sensor calls critical − 5 alone."""
     max_cpu_temp_c: float | None = Field(default=None, gt=0, lt=120)
-    min_power_share_of_limit: float = Field(gt=0, le=1)
+    min_power_share_of_limit: float | None = Field(default=None, gt=0, le=1)
     """Mean power in the burn's last third ÷ power limit."""
     max_bad_throttle_share: float = Field(default=0.0, ge=0, le=1)
     """Share of loaded samples with hardware slowdown, thermal slowdown or power brake."""
-    min_burn_gflops: float = Field(gt=0)
+    min_burn_gflops: float | None = Field(default=None, gt=0)
     """gpu-burn, single precision, per card, Gflop/s."""
     max_burn_gflops_drift: float | None = Field(default=None, ge=0, le=1)
     wall_power_gpu_burn_w: float | None = Field(default=None, gt=0)
@@ -84,7 +87,7 @@ class TrainingSpec(_Literal):
     """CPU threads; only where device is cpu."""
     warmup_steps: int = Field(ge=1)
     measured_steps: int = Field(ge=3)
-    min_tokens_per_s: float = Field(gt=0)
+    min_tokens_per_s: float | None = Field(default=None, gt=0)
     provisional: bool = False
     """True until a rig of this class has shown its own figure; then said in each verdict."""
 

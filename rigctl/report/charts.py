@@ -90,7 +90,8 @@ def _power(readings: Readings, line: Timeline, limits: LimitsSpec | None) -> dic
     caps = {g.limit_w for s in line.samples[-1:] for g in s.gpus if g.limit_w is not None}
     lines = [entry for cap in sorted(caps) for entry in _limit("power limit", cap)]
     if limits is not None:
-        shares = sorted(cap * limits.min_power_share_of_limit for cap in caps)
+        floor_share = limits.min_power_share_of_limit
+        shares = sorted(cap * floor_share for cap in caps) if floor_share is not None else []
         lines += [entry for floor in shares for entry in _limit("floor under GPU burn", round(floor, 1))]
     return _chart("Power per card", "W", series, lines)
 

@@ -86,10 +86,16 @@ def link_rows(readings: Readings, parts: PartsSpec | None) -> Rows:
             _asked_links(parts, gpu.slot),
             _usual_pcie(resting[gpu.uuid]),
             _usual_pcie([g for g in loaded[gpu.uuid] if (g.util_pct or 0) >= BUSY_PCT]),
-            f"gen {parts.pcie_gen_under_load} x{parts.pcie_width_under_load}" if parts else "not known",
+            _asked_pcie(parts),
         )
         for gpu in readings.facts.gpus
     ]
+
+
+def _asked_pcie(parts: PartsSpec | None) -> str:
+    if parts is None or parts.pcie_gen_under_load is None or parts.pcie_width_under_load is None:
+        return "not known"
+    return f"gen {parts.pcie_gen_under_load} x{parts.pcie_width_under_load}"
 
 
 def step_table(readings: Readings, line: Timeline) -> tuple[tuple[str, ...], Rows]:
@@ -138,6 +144,8 @@ def _speeds(gpu: GpuFacts) -> str:
 def _asked_links(parts: PartsSpec | None, slot: int) -> str:
     if parts is None:
         return "not known"
+    if parts.nvswitch_links is not None:
+        return f"{parts.nvswitch_links} active"
     asked = sum(link.links for link in parts.links if link.kind == "nvlink" and slot in link.slots)
     return f"{asked} active" if asked else "none"
 

@@ -363,7 +363,7 @@ class TestBadSpec:
             (".inf", "inf is no figure"),
             ("'{{ hot }}'", "template in a literal field: {{ hot }}"),
             ("!vault x", "!vault in a literal field"),
-            ("", "None is not a number"),
+            ("", "nothing is written there"),
         ],
     )
     def test_limit_that_is_no_bare_figure(self, park: Park, written: str, words: str) -> None:
