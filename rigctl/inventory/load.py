@@ -12,6 +12,7 @@ from rigctl.inventory.ansible_config import connection_defaults
 from rigctl.inventory.ansible_view import read_inventory
 from rigctl.inventory.logins import LOGIN_VARIABLES, build_login
 from rigctl.inventory.parts import class_part, host_part
+from rigctl.inventory.power import POWER_KEY, power_of
 from rigctl.inventory.resolve import resolve
 from rigctl.inventory.specs import ROLE_VARIABLES, build_profiles, build_software, build_spec, rig_class_of
 from rigctl.inventory.waivers import waivers_of
@@ -56,6 +57,7 @@ def load_fleet(inventory: Path | None, pattern: str = "all") -> tuple[Rig, ...]:
             ),
             profiles=build_profiles(host, view),
             waivers=waivers_of(host, view),
+            power=power_of(host, values[host]),
         )
         for host in view.hosts
     )
@@ -69,7 +71,8 @@ def _resolved_variables(view: AnsibleView) -> dict[str, dict[str, Any]]:
     wanted = {}
     for host in view.hosts:
         known = {**{name: defaults[name] for name in ROLE_VARIABLES if name in defaults}, **view.variables[host]}
-        wanted[host] = {name: known[name] for name in (*LOGIN_VARIABLES, *ROLE_VARIABLES) if name in known}
+        asked = (*LOGIN_VARIABLES, POWER_KEY, *ROLE_VARIABLES)
+        wanted[host] = {name: known[name] for name in asked if name in known}
     return resolve(view, wanted, defaults)
 
 

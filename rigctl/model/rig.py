@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, SecretStr
 
+from rigctl.model.power import Power
 from rigctl.model.spec import ProfileSpec, RigSpec
 from rigctl.model.waiver import Waiver
 
@@ -42,6 +43,8 @@ class Rig(BaseModel):
     spec: RigSpec
     profiles: dict[str, ProfileSpec]
     waivers: tuple[Waiver, ...] = ()
+    power: Power | None = None
+    """How its supply is switched from outside; None where that is not described."""
 
     @property
     def rig_class(self) -> str:
