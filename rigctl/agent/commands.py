@@ -52,6 +52,15 @@ def probe(gpu_burn_dir: str, torch_venv: str) -> dict[str, Any]:
     return {"facts": identity, "sample": sample, "kernel": told, "kernel_read": reason is None, "kernel_error": reason}
 
 
+def users(places: Places) -> dict[str, Any]:
+    """Who uses this rig: runs that are under way, and everybody else, in words. Changes nothing."""
+    from .busy import users as everybody  # noqa: PLC0415 - as in facts
+    from .claim import run_words  # noqa: PLC0415
+
+    runs = [run_words(run_id, places) for run_id in unit.running_runs()]
+    return {"runs": runs, "users": [] if runs else [user.words for user in everybody()]}
+
+
 def start(plan_text: bytes, places: Places) -> dict[str, Any]:
     """Write the spool and start the guard's unit; refuses when another run, or another program, holds the cards.
 

@@ -34,7 +34,8 @@ def _parser() -> argparse.ArgumentParser:
         command = parsers.add_parser(name)
         command.add_argument("--gpu-burn-dir", default="")
         command.add_argument("--torch-venv", default="")
-    parsers.add_parser("start")
+    for name in ("start", "users"):
+        parsers.add_parser(name)
     for name in ("guard", "restore", "poll", "stop", "ack"):
         parsers.add_parser(name).add_argument("--run", required=True)
     parsers.choices["poll"].add_argument("--offset", type=_offset, action="append", default=[])
@@ -49,6 +50,7 @@ def _answer(asked: argparse.Namespace, places: Places) -> dict[str, Any]:
     answers = {
         "facts": lambda: commands.facts(asked.gpu_burn_dir, asked.torch_venv),
         "probe": lambda: commands.probe(asked.gpu_burn_dir, asked.torch_venv),
+        "users": lambda: commands.users(places),
         "start": lambda: commands.start(sys.stdin.buffer.read(), places),
         "poll": lambda: commands.poll(asked.run, dict(asked.offset), places),
         "stop": lambda: commands.stop(asked.run, asked.reason, places),

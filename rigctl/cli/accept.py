@@ -10,6 +10,8 @@ import typer
 from rigctl.cli.common import (
     DEFAULT_RUNS,
     AskBecomeOpt,
+    EvictOpt,
+    IgnoreLockOpt,
     InventoryOpt,
     JsonOpt,
     RigsArg,
@@ -27,15 +29,6 @@ ProfileOpt = Annotated[
 TestsOpt = Annotated[
     list[Path] | None,
     typer.Option("--acceptance-tests", metavar="DIR", help="A folder of your own testinfra files; may be repeated."),
-]
-EvictOpt = Annotated[
-    bool,
-    typer.Option(
-        "--evict-users", help="End what uses a rig (its cards, its processor, logins) instead of refusing it."
-    ),
-]
-IgnoreLockOpt = Annotated[
-    bool, typer.Option("--ignore-lock", help="Stop another run that is under way on a rig instead of refusing it.")
 ]
 
 

@@ -52,6 +52,16 @@ AskBecomeOpt = Annotated[
 ]
 """Use it as `ask_become_pass: AskBecomeOpt = False`, then `ask_secret`."""
 
+EvictOpt = Annotated[
+    bool,
+    typer.Option(
+        "--evict-users", help="End what uses a rig (its cards, its processor, logins) instead of refusing it."
+    ),
+]
+IgnoreLockOpt = Annotated[
+    bool, typer.Option("--ignore-lock", help="Stop another run that is under way on a rig instead of refusing it.")
+]
+
 RunsOpt = Annotated[
     Path,
     typer.Option("--runs", envvar="RIGCTL_RUNS", metavar="DIR", help="Folder of the run directories."),

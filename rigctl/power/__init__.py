@@ -1,0 +1,1 @@
+"""Switching a rig's supply from outside."""
