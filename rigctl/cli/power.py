@@ -21,6 +21,8 @@ from rigctl.cli.one import RigArg, YesOpt, confirm, one_rig
 from rigctl.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rigctl.power.control import Switched
 
 EPILOG = "Example: rigctl power rig1 cycle"
@@ -77,12 +79,13 @@ def power_command(
         known.name, known.power, SshSystem(known), lambda text: console.print(text, markup=False, soft_wrap=True)
     )
     asked = Asked(hard=hard, evict_users=evict_users, ignore_lock=ignore_lock, wait_s=wait)
-    done = {
+    actions: dict[Action, Callable[[], Switched]] = {
         Action.STATUS: control.status,
         Action.ON: lambda: control.on(asked),
         Action.OFF: lambda: control.off(asked),
         Action.CYCLE: lambda: control.cycle(asked),
-    }[action]()
+    }
+    done = actions[action]()
     if as_json:
         emit_json(done.as_json())
     else:
