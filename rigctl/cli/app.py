@@ -20,6 +20,8 @@ from rigctl.cli import (
     compat,
     demo,
     doctor,
+    evidence,
+    identify,
     init,
     judge,
     power,
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from types import FrameType
 
-_COMMANDS = (demo, init, bootstrap, doctor, provision, check, accept, judge, report, power, compat, sim)
+_COMMANDS = (demo, init, bootstrap, doctor, provision, check, accept, judge, report, power, identify, evidence, compat, sim)
 """In the order of the help page."""
 
 # Typer brings its own copy of click, or uses the real one, depending on its version; the parser's base error is
