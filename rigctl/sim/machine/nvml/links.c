@@ -1,7 +1,9 @@
 /* NVLink, topology between cards, and field values. */
 #include "nvml_abi.h"
 
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -13,6 +15,8 @@ enum {
     FIELD_ENERGY = 83,
     FIELD_LINK_SPEED_L0 = 84,
     FIELD_LINK_SPEED_L5 = 89,
+    FIELD_LINK_SPEED_L6 = 132,
+    FIELD_LINK_SPEED_L11 = 137,
     FIELD_LINK_SPEED_COMMON = 90,
     FIELD_LINK_COUNT = 91,
     FIELD_PCIE_REPLAY = 94
@@ -77,7 +81,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetNvLinkRemoteDeviceType(nvmlDevice_t device, uns
     nvmlReturn_t result = enter_link(device, link, &index);
     if (result != NVML_SUCCESS) return result;
     if (link_number(index, link, "active", 0) == 0) return NVML_ERROR_NOT_SUPPORTED;
-    *type = 0; /* a GPU */
+    *type = link_number(index, link, "switch", 0) ? 2 : 0; /* an NVSwitch, or a GPU */
     return NVML_SUCCESS;
 }
 
@@ -96,13 +100,15 @@ EXPORT nvmlReturn_t nvmlDeviceResetNvLinkErrorCounters(nvmlDevice_t device, unsi
     return enter_link(device, link, &index);
 }
 
+/* Links that end at the other card; through switches every active one leads to every card. */
 static int active_links_between(int index, const char *bus_id) {
     int found = 0;
     for (unsigned int link = 0; link < NVML_MAX_LINKS; link++) {
         char key[64];
         snprintf(key, sizeof key, "link.%u.remote_bus_id", link);
         const char *remote = card_text(index, key);
-        if (remote != NULL && bus_id != NULL && strcmp(remote, bus_id) == 0) found++;
+        int through = remote != NULL && link_number(index, link, "switch", 0);
+        if (through || (remote != NULL && bus_id != NULL && strcmp(remote, bus_id) == 0)) found++;
     }
     return found;
 }
@@ -116,7 +122,10 @@ EXPORT nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t one, nvmlDe
     int first, second;
     nvmlReturn_t result = enter_pair(one, other, &first, &second);
     if (result != NVML_SUCCESS) return result;
-    *level = first == second ? NVML_TOPOLOGY_INTERNAL : (unsigned int)state_number("topology.common_ancestor", 30);
+    int near = card_number(first, "socket", 0) == card_number(second, "socket", 0);
+    *level = first == second ? NVML_TOPOLOGY_INTERNAL
+             : near          ? (unsigned int)state_number("topology.common_ancestor", 30)
+                             : NVML_TOPOLOGY_SYSTEM;
     return NVML_SUCCESS;
 }
 
@@ -159,6 +168,8 @@ static nvmlReturn_t read_field(int index, nvmlFieldValue_t *field) {
     field->valueType = NVML_VALUE_UNSIGNED_INT;
     if (id >= FIELD_LINK_SPEED_L0 && id <= FIELD_LINK_SPEED_L5)
         return link_speed(index, id - FIELD_LINK_SPEED_L0, &field->value.uiVal);
+    if (id >= FIELD_LINK_SPEED_L6 && id <= FIELD_LINK_SPEED_L11)
+        return link_speed(index, 6 + id - FIELD_LINK_SPEED_L6, &field->value.uiVal);
     if (id == FIELD_LINK_SPEED_COMMON) return common_speed(index, &field->value.uiVal);
     if (id == FIELD_LINK_COUNT || id == FIELD_PCIE_REPLAY) {
         field->value.uiVal = (unsigned int)card_number(index, id == FIELD_LINK_COUNT ? "links" : "pcie_replay", 0);
@@ -170,7 +181,10 @@ static nvmlReturn_t read_field(int index, nvmlFieldValue_t *field) {
         field->value.ullVal = id == FIELD_ENERGY ? (unsigned long long)card_number(index, "energy_mj", 0) : 0;
         return NVML_SUCCESS;
     }
-    return NVML_ERROR_NOT_SUPPORTED; /* memory temperature among them: GeForce does not expose it */
+    /* GeForce does not expose the memory's temperature. */
+    if (id != FIELD_MEMORY_TEMP || card_text(index, "memory_temp_c") == NULL) return NVML_ERROR_NOT_SUPPORTED;
+    field->value.uiVal = (unsigned int)lround(strtod(card_text(index, "memory_temp_c"), NULL));
+    return NVML_SUCCESS;
 }
 
 EXPORT nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int count, nvmlFieldValue_t *values) {

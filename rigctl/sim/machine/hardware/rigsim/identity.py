@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 CLASSES = Path(__file__).parent / "classes"
+SERIAL_DIGITS = 13
+"""Of a board's serial number; GeForce boards tell none."""
 
 
 def load_template(rig_class: str) -> dict[str, Any]:
@@ -26,6 +28,8 @@ def make_identity(template: dict[str, Any], rig: str, seed: int = 0) -> dict[str
     for card in identity["cards"]:
         digest = _digest(seed, rig, f"slot{card['slot']}")
         card["uuid"] = f"GPU-{uuid.UUID(hex=digest[:32], version=4)}"
+        if template["card"].get("has_serial"):
+            card["serial"] = str(int(digest[32:46], 16) % 10**SERIAL_DIGITS).zfill(SERIAL_DIGITS)
     return identity
 
 

@@ -10,6 +10,10 @@ from __future__ import annotations
 import itertools
 import random
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 THROTTLE_IDLE = 0x1
 THROTTLE_POWER_CAP = 0x4
@@ -210,10 +214,10 @@ class Machine:
         idle_w = parts.cpu_idle_w + sum(card.parts.idle_w for card in self.cards)
         loads_w = self.cpu_w + sum(card.shown_power_w for card in self.cards)
         out_w = loads_w + parts.rest_w + parts.rest_per_w * max(0.0, loads_w - idle_w)
-        return out_w / _between(parts.supply_efficiency, out_w)
+        return out_w / between(parts.supply_efficiency, out_w)
 
 
-def _between(points: tuple[tuple[float, float], ...], x: float) -> float:
+def between(points: Sequence[tuple[float, float]], x: float) -> float:
     """Linear interpolation, constant outside the points."""
     if x <= points[0][0]:
         return points[0][1]

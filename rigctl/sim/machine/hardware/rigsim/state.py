@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from .physics import between
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
@@ -49,7 +51,7 @@ def identity_values(prefix: str, identity: Mapping[str, Any], own: Mapping[str, 
     card = identity["card"]
     plain = PLAIN_KEYS.split()
     values: dict[str, object] = {f"{prefix}.{key}": card[key] for key in plain}
-    values |= {f"{prefix}.{key}": own[key] for key in ("slot", "uuid", "pci_bus_id")}
+    values |= {f"{prefix}.{key}": own[key] for key in ("slot", "uuid", "pci_bus_id", "serial", "socket") if key in own}
     for key in ("power_min", "power_default", "power_max"):
         values[f"{prefix}.{key}_mw"] = round(1000 * card[f"{key}_w"])
     return values
@@ -75,7 +77,6 @@ def card_values(
         "pcie_width": common["pcie_width"],
         "pcie_tx_kib_s": 4000 if card.busy else 0,
         "pcie_replay": 0,
-        "fan_pct": 0,
         "util_gpu_pct": round(100 * card.load) if card.busy else 0,
         "util_mem_pct": round(100 * card.load * MEMORY_UTIL_SHARE) if card.busy else 0,
         "memory_used_mib": memory_mib,
@@ -83,15 +84,29 @@ def card_values(
         "compute_errors_per_s": errors_per_s,
         "procs": len(uses),
     }
+    if common["fans"]:
+        values["fan_pct"] = round(fan_pct(common.get("fan_curve", ()), card.temp_c))
+    if "memory_over_core_c" in common:
+        values["memory_temp_c"] = f"{card.temp_c + common['memory_over_core_c']:.2f}"
     values |= {f"proc.{i}": f"{use.pid} {use.memory_mib}" for i, use in enumerate(uses)}
     return {f"{prefix}.{key}": value for key, value in values.items()}
+
+
+def fan_pct(curve: Sequence[Sequence[float]], temp_c: float) -> float:
+    """What is asked of the fans at a temperature; 0 on water-blocked cards, which have no curve."""
+    return between([(point[0], point[1]) for point in curve], temp_c) if curve else 0.0
 
 
 def link_values(
     prefix: str, identity: Mapping[str, Any], slot: int, bus_ids: Mapping[int, str], dead: frozenset[int]
 ) -> dict[str, object]:
-    """The NVLinks of the card in `slot`; a link needs a card at both ends. `dead` are link numbers without a signal."""
+    """The NVLinks of the card in `slot`; a link needs a card at both ends, or a switch at the other one.
+
+    `dead` are link numbers without a signal.
+    """
     links = identity["links"]
+    if links.get("switches"):
+        return _switch_values(prefix, links, dead)
     partner = next((b if a == slot else a for a, b in links["pairs"] if slot in {a, b}), None)
     count = int(links["per_pair"]) if partner is not None else 0
     values: dict[str, object] = {f"{prefix}.links": count}
@@ -101,4 +116,18 @@ def link_values(
         values[f"{prefix}.link.{link}.mb_per_s"] = links["mb_per_s"] if active else 0
         if active and partner is not None:
             values[f"{prefix}.link.{link}.remote_bus_id"] = bus_ids[partner]
+    return values
+
+
+def _switch_values(prefix: str, links: Mapping[str, Any], dead: frozenset[int]) -> dict[str, object]:
+    """Links to NVSwitches, spread over them evenly."""
+    count, switches = int(links["per_card"]), links["switches"]
+    values: dict[str, object] = {f"{prefix}.links": count}
+    for link in range(count):
+        active = link not in dead
+        values[f"{prefix}.link.{link}.active"] = int(active)
+        values[f"{prefix}.link.{link}.mb_per_s"] = links["mb_per_s"] if active else 0
+        if active:
+            values[f"{prefix}.link.{link}.remote_bus_id"] = switches[link % len(switches)]
+            values[f"{prefix}.link.{link}.switch"] = 1
     return values

@@ -27,8 +27,13 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 MIB = 1024 * 1024
 MEMORY_V2 = ctypes.sizeof(MemoryV2) | 2 << 24
-FIELD_LINK_SPEED_L0 = 84
+LINK_SPEED_FIELDS = (*range(84, 90), *range(132, 138))
+"""NVML's fields for the links 0 to 5 and 6 to 11; later links have none of their own."""
+LINK_SPEED_COMMON = 90
+BRANDS = {2: "Tesla", 5: "GeForce", 13: "NVIDIA RTX", 14: "NVIDIA"}
+ARCHITECTURES = {7: "Ampere", 8: "Ada Lovelace", 9: "Hopper", 10: "Blackwell"}
 MAX_LINKS = 18
+REMOTE_SWITCH = 2
 NUMBERS = {
     "minor": "MinorNumber",
     "board_id": "BoardId",
@@ -155,8 +160,13 @@ class Card:
             return [(one.pid, self._process_name(one.pid), one.usedGpuMemory // MIB) for one in found[: count.value]]
         return []
 
+    def kind(self) -> tuple[str, str]:
+        """Brand and architecture, in nvidia-smi's words."""
+        brand = self.nvml.number("nvmlDeviceGetBrand", self.handle)
+        return BRANDS[brand], ARCHITECTURES[self.nvml.number("nvmlDeviceGetArchitecture", self.handle)]
+
     def links(self) -> list[tuple[bool, float, str | None]]:
-        """NVLinks: active, GB/s per direction, bus id of the card at the other end."""
+        """NVLinks: active, GB/s per direction, bus id of the card or switch at the other end."""
         found = []
         for link in range(MAX_LINKS):
             active = self._absent(partial(self._link_state, link))
@@ -166,6 +176,13 @@ class Card:
             found.append((bool(active), self._link_speed(link), remote))
         return found
 
+    @property
+    def switched(self) -> bool:
+        """Whether its first link ends at an NVSwitch."""
+        call = "nvmlDeviceGetNvLinkRemoteDeviceType"
+        kind = self._absent(lambda: self.nvml.number(call, self.handle, ctypes.c_uint(0)))
+        return kind == REMOTE_SWITCH
+
     def _link_state(self, link: int) -> int:
         return self.nvml.number("nvmlDeviceGetNvLinkState", self.handle, ctypes.c_uint(link))
 
@@ -174,7 +191,7 @@ class Card:
         return str(self.nvml.structure(call, PciInfo, self.handle, ctypes.c_uint(link)).busId.decode())
 
     def _link_speed(self, link: int) -> float:
-        field = Field(fieldId=FIELD_LINK_SPEED_L0 + link)
+        field = Field(fieldId=LINK_SPEED_FIELDS[link] if link < len(LINK_SPEED_FIELDS) else LINK_SPEED_COMMON)
         self.nvml.call("nvmlDeviceGetFieldValues", self.handle, ctypes.c_int(1), ctypes.byref(field))
         return float(field.uiVal) / 1000
 

@@ -44,14 +44,14 @@ def _line(depth: int, label: str, value: object) -> str:
 def _identity(card: Card) -> list[Row]:
     return [
         ("Product Name", card.name),
-        ("Product Brand", "GeForce"),
-        ("Product Architecture", "Ampere"),
+        ("Product Brand", card.kind()[0]),
+        ("Product Architecture", card.kind()[1]),
         ("Persistence Mode", "Enabled" if card.number("persistence") else "Disabled"),
         ("Serial Number", card.text("Serial") or N_A),
         ("GPU UUID", card.uuid),
         ("Minor Number", card.number("minor")),
         ("VBIOS Version", card.text("VbiosVersion")),
-        ("Fan Speed", f"{card.number('fan')} %"),
+        ("Fan Speed", N_A if card.number("fan") is None else f"{card.number('fan')} %"),
     ]
 
 

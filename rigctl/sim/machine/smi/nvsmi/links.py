@@ -44,7 +44,9 @@ def matrix(cards: Sequence[Card], branch: int) -> str:
 def _cell(card: Card, other: Card) -> str:
     if card.index == other.index:
         return " X "
-    linked = sum(1 for active, _, remote in card.links() if active and remote == other.bus_id)
+    # Through switches, every active link leads to every card.
+    switched = card.switched and other.switched
+    linked = sum(1 for active, _, remote in card.links() if active and (switched or remote == other.bus_id))
     if linked:
         return f"NV{linked}"
     level = card.nvml.number("nvmlDeviceGetTopologyCommonAncestor", card.handle, other.handle)

@@ -73,8 +73,8 @@ def card_elements(card: Card, branch: int) -> list[Element]:
 def _identity(card: Card) -> list[Element]:
     return [
         ("product_name", card.name),
-        ("product_brand", "GeForce"),
-        ("product_architecture", "Ampere"),
+        ("product_brand", card.kind()[0]),
+        ("product_architecture", card.kind()[1]),
         ("display_mode", "Disabled"),
         ("display_active", "Disabled"),
         ("persistence_mode", "Enabled" if card.number("persistence") else "Disabled"),
