@@ -1,7 +1,7 @@
 # The developer's loop. `make demo` and `make test` set everything up by themselves on a fresh machine.
 .POSIX:
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all unit rigs molecule lint format bench sizes lock clean
+.PHONY: help setup demo test test-all unit rigs fuzz molecule lint format bench sizes lock clean
 
 BIN := .venv/bin
 # Simulated rigs are containers with a systemd of their own: that takes root. What says where packages come from goes along.
@@ -30,6 +30,11 @@ unit: setup  ## the tests that need no rigs (seconds)
 
 rigs: setup  ## the tests on simulated rigs alone
 	$(AS_ROOT) $(BIN)/python -m pytest -m 'rigs and not slow' --durations=15
+
+fuzz: setup  ## coverage-guided fuzzing of the parsers (NAME=parser, SECONDS=20 for each); installs the extra `fuzz`
+	@$(BIN)/python -c 'import atheris' 2>/dev/null || \
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --editable '.[fuzz]'
+	$(BIN)/python -m tests.parse.fuzz --seconds $(or $(SECONDS),20) $(NAME)
 
 molecule: setup  ## molecule test of molecule/default: roles, idempotence, testinfra on simulated rigs
 	$(AS_ROOT) env PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/molecule test --scenario-name default

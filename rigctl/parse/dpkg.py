@@ -10,8 +10,8 @@ from rigctl.parse import ParseError
 FORMAT = r"${Package}\t${Version}\t${db:Status-Status}\n"
 """The `-f` format that `parse` reads."""
 _FIELDS = 3
-_ROW = re.compile(r"([uihrp])([nciufHtWU])([ R])\s+(\S+)\s+(\S+)\s+(\S+)(?:\s+(\S.*))?")
-_HEAD = re.compile(r"Desired=.*|\| Status=.*|\|/ (?:Err\?=.*|Name .*)|\+\+\+-.*")
+_ROW = re.compile(r"([uihrp])([ncHUFWti])([ R])\s+(\S+)\s+(\S+)\s+(\S+)(?:\s+(\S.*))?")
+_HEAD = re.compile(r"Desired=.*|\| Status=.*|\|{1,2}/ (?:Err\?=.*|Name .*)|\+\+\+-.*")
 
 
 @dataclass(frozen=True)

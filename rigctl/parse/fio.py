@@ -1,7 +1,7 @@
 """fio's report (`--output-format=json`): how fast a disk read and wrote, and whether anything went wrong.
 
 fio's notes stand before the document in the same stream. With `--status-interval` it writes several documents; only
-a run's one report is read. Errors are counted per job and do not always show in the exit status.
+a run's one report is read. A job that failed names the errno, and still has figures for what it did before.
 """
 
 from __future__ import annotations

@@ -40,6 +40,7 @@ _BURNING = re.compile(r"Burning for (\d{1,9}) sec(?:ond)?s\.?", re.ASCII)
 _SUMMARY = re.compile(r"Summary at:.*")
 _TESTED = re.compile(r"Tested (\d{1,4}) GPUs:", re.ASCII)
 _VERDICT = re.compile(r"GPU (\d{1,4}): (OK|FAULTY)\b", re.ASCII)
+_OF_ROWS = re.compile(r"\((?:WARNING|DIED)!\)|proc'd:")
 _WRAPPER = re.compile(r"\Agpu-burn (?!-)")
 """A prefix that log collectors put before each line."""
 _BATCHES = 5
@@ -174,7 +175,8 @@ class _Reader:
         rest = _WRAPPER.sub("", line.strip())
         while rest:
             taken = next(self._takes(rest), None)
-            if taken is None:
+            # A message that runs on into a row has swallowed it: that row's bad news may not get lost.
+            if taken is None or (_OF_ROWS.search(rest[:taken]) and not _ROW.match(rest)):
                 self.log = replace(self.log, unknown=self.log.unknown or rest)
                 return
             rest = rest[taken:].lstrip()

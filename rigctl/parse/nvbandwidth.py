@@ -31,7 +31,7 @@ _SUM = re.compile(rf"SUM (\w+) ({NUMBER})", re.ASCII)
 _QUIET = re.compile(
     r"nvbandwidth Version: \S+|Built from Git version:.*|CUDA (?:Runtime|Driver) Version: \d+|Driver Version: \S+"
     r"|Device \d+: .+|Process \d+ .*: device \d+: .+|MPI version: .*|\[?\S*\]? ?Process \d.*"
-    r"|NOTE: .*|Performance can vary .*|(?:COLUMN|ROW|MIN|MAX|AVG)\S* .*"
+    r"|NOTE: .*|Performance can vary .*|Additional system-specific tuning .*|(?:COLUMN|ROW|MIN|MAX|AVG)\S* .*"
 )
 _TROUBLE = re.compile(r"ERROR.*|\[?(?:CUDA|NVML)_?\S* ?[Ee]rror.*|.*CUDA_ERROR_\w+.*")
 _WAIVED = re.compile(r"Waived:?\s*(\w*).*")

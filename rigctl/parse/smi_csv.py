@@ -22,6 +22,10 @@ _WHAT = "`nvidia-smi --query`"
 _COLUMN = re.compile(r"([A-Za-z][\w.]*)(?: \[([^\]]+)\])?", re.ASCII)
 _FREE = ("process_name", "name")
 """Columns whose cells can hold commas; that of processes first, where a table has both."""
+_WHOSE = frozenset({
+    "index", "name", "uuid", "serial", "pci.bus_id", "gpu_name", "gpu_uuid", "gpu_serial", "gpu_bus_id", "pid",
+})  # fmt: skip
+"""Columns that tell whose row it is. Without one, any word could be taken for the header of an empty table."""
 _NOTHING = re.compile(r"No (?:devices were found|running processes found|running compute processes found)\.?")
 
 
@@ -57,8 +61,8 @@ def parse(text: str, columns: Sequence[str] = ()) -> tuple[Row, ...]:
 
     Args:
         text: what nvidia-smi wrote.
-        columns: the header's names, as they were asked for, where `noheader` was; an entry may hold its unit as a
-            header does (`power.draw [W]`). Empty: the first line is the header.
+        columns: where `noheader` was asked for, the header's names, as they were asked for; an entry may hold its
+            unit as a header does (`power.draw [W]`). One must tell whose row it is: `index`, `uuid`, `pid`, …
 
     Raises:
         ParseError: with the first line that is not of this table.
@@ -69,7 +73,7 @@ def parse(text: str, columns: Sequence[str] = ()) -> tuple[Row, ...]:
     header = list(columns) if columns else lines.pop(0).split(", ")
     names = [_COLUMN.fullmatch(one.strip()) for one in header]
     known = [match[1] for match in names if match]
-    if len(known) != len(header) or len(set(known)) != len(known):
+    if len(known) != len(header) or len(set(known)) != len(known) or _WHOSE.isdisjoint(known):
         raise ParseError(_WHAT, ", ".join(header))
     units = {match[1]: match[2] for match in names if match and match[2]}
     return tuple(_row(line, known, units) for line in lines if not _NOTHING.fullmatch(line.strip()))

@@ -145,7 +145,8 @@ def _take(line: str, open_nodes: list[_Node]) -> None:
     match = None if card else _LABEL.fullmatch(line)
     if match:
         parent.values.append((match[2], match[3] or ""))
-    if line.startswith("\t") or (card and indent):
+    # What stands at the margin is a card or a value; anything else would swallow the lines below it.
+    if line.startswith("\t") or (not match and bool(card) is not (indent == 0)):
         raise ParseError(_TEXT, line)
     node = _Node(match[2] if match else line.strip(), indent, line=line)
     parent.nodes.append(node)

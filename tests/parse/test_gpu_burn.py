@@ -88,6 +88,12 @@ def test_the_first_unknown_line_is_named():
     assert dict(log.verdicts)[1] == "FAULTY", "what was understood besides still stands"
 
 
+def test_a_row_that_a_message_has_swallowed_is_unknown():
+    """Found by fuzzing: what stood behind a message on its line went unread, a dead worker too."""
+    for swallowed in ("Error (gpu_bur: 0 - -1796043519  (DIED!)  temps: 57 C - 30 C", "Couldn't fork" + ROW.strip()):
+        assert gpu_burn.parse(HEAD + ROW + "\n" + swallowed + TAIL).unknown == swallowed
+
+
 def test_help_is_no_burn():
     log = gpu_burn.parse("GPU Burn\nUsage: gpu-burn [OPTIONS] [TIME]\n\n-d\tUse doubles\n-stts T\tSet a time-out\n")
     assert log.help_shown
