@@ -152,7 +152,8 @@ def logged_in() -> list[User]:
     The controller's own session has no terminal and is not among them.
     """
     try:
-        done = subprocess.run(["who", "-u"], capture_output=True, timeout=WHO_S, check=True, env={"LC_ALL": "C"})
+        plain = os.environ | {"LC_ALL": "C"}
+        done = subprocess.run(["who", "-u"], capture_output=True, timeout=WHO_S, check=True, env=plain)
     except (OSError, subprocess.SubprocessError) as error:
         raise AgentError(f"who is logged in cannot be told: {error}", "is `who` (coreutils) on the rig?") from error
     return [user for line in done.stdout.decode(errors="replace").splitlines() if (user := parse_who(line))]

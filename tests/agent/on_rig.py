@@ -113,6 +113,9 @@ class OnRig:
     def guard_pid(self) -> str:
         return self.shell(f"systemctl show -p MainPID --value rigctl-{self.run_id}.service").strip()
 
+    def guard_status(self) -> str:
+        return self.shell(f"systemctl show -p StatusText --value rigctl-{self.run_id}.service").strip()
+
     def spooled(self, name: str) -> list[str]:
         return self.shell(f"cat /var/lib/rigctl/runs/{self.run_id}/{name}").splitlines()
 
@@ -121,6 +124,27 @@ class OnRig:
 
     def samples(self) -> list[Sample]:
         return [Sample.model_validate_json(line) for line in self.spooled("telemetry.jsonl")]
+
+    def seconds_until_quiet(self, action: str, limit_s: int) -> float:
+        """Do something on the rig and measure there how long the burn goes on; this machine may be busy."""
+        return (
+            float(
+                self.shell(
+                    f"{action}; began=$(date +%s%N); while pgrep -f '^/bin/bash ./gpu_burn' >/dev/null; do sleep 0.1; "
+                    f"[ $(( ($(date +%s%N) - began) / 1000000000 )) -ge {limit_s} ] && break; done; "
+                    "echo $(( ($(date +%s%N) - began) / 1000000 ))"
+                )
+            )
+            / 1000
+        )
+
+    def heard_s(self) -> float:
+        """The controller's last word, on the rig's CLOCK_MONOTONIC."""
+        return float(self.shell(f"cat /run/rigctl/{self.run_id}.heartbeat"))
+
+    def event_s(self, name: str) -> float:
+        """When the last event of this kind came, on the rig's CLOCK_MONOTONIC."""
+        return [event.t_mono_s for event in self.events() if event.event == name][-1]
 
     def stop_event(self) -> dict[str, Any]:
         (stop,) = [event.detail for event in self.events() if event.event == "guard_stopped"]
