@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from rigctl.checks import power, software, topology
+from rigctl.checks.measure import RESTORED
 from rigctl.errors import CommandFailed, RigctlError
 from rigctl.measure.claim import Claim
 from rigctl.measure.plan import build_plan, has_load, history_limits, step_seconds
@@ -214,7 +215,17 @@ class RigMeasurement:
         left = session.ask("stop", "--run", self.run_dir.run_id, during="the plan's end", timeout_s=STOP_TIMEOUT_S)
         session.ask("ack", "--run", self.run_dir.run_id, during="the plan's end")
         self._started = False
-        self._ended(left=_still_running(left) or self.outcome.left or "idle")
+        self._ended(left=_still_running(left) or (self.outcome.left or "idle") + self._put_back())
+
+    def _put_back(self) -> str:
+        """What the rig itself says of its settings, for people; `measure.left_as_found` judges it."""
+        path = self.run_dir.path / self.rig.name / RESTORED
+        try:
+            told = json.loads(path.read_text(encoding="utf-8"))
+        except (FileNotFoundError, ValueError):
+            return ""
+        words = (("not put back", told.get("failed")), ("put back", told.get("restored")))
+        return "".join(f"; {what}: {', '.join(map(str, which))}" for what, which in words if which)
 
     def _poll(self, session: RigSession, spool: Spool, facts: Facts) -> bool:
         """Fetch what is new; True when the unit has ended and everything came home."""

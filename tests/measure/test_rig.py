@@ -135,6 +135,13 @@ def test_every_byte_comes_home_whatever_the_slices(measure):
     assert not (measured.run_dir.path / "rig1" / "plan.json").exists()
 
 
+def test_what_was_put_back_and_what_was_not_is_told(measure):
+    told = {"restored": ["slot1: power limit 450 W (was 100 W)"], "failed": ["service miner.service: gone"]}
+    measured = measure(RecordedAgent(spool_files() | {"restored.json": json.dumps(told).encode()}))
+    left = "idle; not put back: service miner.service: gone; put back: slot1: power limit 450 W (was 100 W)"
+    assert measured.outcome.left == left
+
+
 def test_the_spool_is_removed_only_after_everything_was_fetched(measure):
     agent = RecordedAgent(spool_files())
     measure(agent)
