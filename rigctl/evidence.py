@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from rigctl import __version__
-from rigctl.errors import RigctlError, UsageError
+from rigctl.errors import CommandFailed, RigctlError, SudoRefused, UsageError
 from rigctl.fleet.delivery import RemoteAgent
 from rigctl.fleet.ssh import RigConnection
 from rigctl.store import RunDir
@@ -145,14 +145,14 @@ def collect(rig: Rig, runs: Path, say: Callable[[str], None], *, bug_report: boo
 
 
 def _ask_agent(rig: Rig, connection: Commands, evidence: Evidence) -> None:
-    agent = RemoteAgent(connection)
-    agent.deliver()
     software = rig.spec.software
     words = ("probe", "--gpu-burn-dir", software.gpu_burn_dir, "--torch-venv", software.torch_venv)
     began = time.monotonic()
     try:
+        agent = RemoteAgent(connection)
+        agent.deliver()
         told = agent.call(*words, timeout_s=LONG_S)
-    except RigctlError as error:
+    except (CommandFailed, SudoRefused) as error:
         evidence.add("rig/agent.json", b"", "agent probe", problem=error.message)
         return
     data = json.dumps(told, indent=1, ensure_ascii=False).encode()

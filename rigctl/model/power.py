@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
 
-MAC = r"[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){5}"
+MAC = r"^[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){5}$"
 
 
 class _Written(BaseModel):
@@ -27,7 +27,7 @@ class Plug(_Written):
 
     form: Literal["tasmota", "shelly", "shelly_gen1"]
     """`shelly`: the second generation and later ones."""
-    url: str = Field(pattern=r"https?://[^/\s]+/?")
+    url: str = Field(pattern=r"^https?://[^/\s]+/?$")
     """Address as the controller sees it, `http://192.0.2.101`."""
     channel: int = Field(default=0, ge=0, le=7)
     """Which relay of the device; Tasmota counts from 1 and takes 0 for the only one, Shelly counts from 0."""
