@@ -32,8 +32,7 @@ rigs: setup  ## the tests on simulated rigs alone
 	$(AS_ROOT) $(BIN)/python -m pytest -m 'rigs and not slow' --durations=15
 
 fuzz: setup  ## coverage-guided fuzzing of the parsers (NAME=parser, SECONDS=20 for each); installs the extra `fuzz`
-	@$(BIN)/python -c 'import atheris' 2>/dev/null || \
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --editable '.[fuzz]'
+	@$(BIN)/python -c 'import atheris' 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check 'atheris>=3'
 	$(BIN)/python -m tests.parse.fuzz --seconds $(or $(SECONDS),20) $(NAME)
 
 molecule: setup  ## molecule test of molecule/default: roles, idempotence, testinfra on simulated rigs

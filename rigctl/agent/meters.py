@@ -91,7 +91,7 @@ def upsc(text: str) -> Reading:
     status = variables.get("ups.status", "").split()
     if not status:
         raise MeterError("upsc tells no ups.status")
-    if "OFF" in status or "BYPASS" in status:
+    if "OFF" in status:
         raise MeterError(f"the UPS is {' '.join(status)}: what it measures does not feed the rig")
     if "ups.realpower" in variables:
         return Reading(_power(_figure(variables, "ups.realpower"), "ups.realpower"))

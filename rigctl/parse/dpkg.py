@@ -10,6 +10,12 @@ from rigctl.parse import ParseError
 FORMAT = r"${Package}\t${Version}\t${db:Status-Status}\n"
 """The `-f` format that `parse` reads."""
 _FIELDS = 3
+_NAME = re.compile(r"[a-z0-9][a-z0-9+.-]+(?::[a-z0-9]+)?")
+_STATES = frozenset({
+    "not-installed", "config-files", "half-installed", "unpacked", "half-configured", "triggers-awaited",
+    "triggers-pending", "installed",
+})  # fmt: skip
+"""dpkg's own words for a package's state (dpkg-query(1))."""
 _ROW = re.compile(r"([uihrp])([ncHUFWti])([ R])\s+(\S+)\s+(\S+)\s+(\S+)(?:\s+(\S.*))?")
 _HEAD = re.compile(r"Desired=.*|\| Status=.*|\|{1,2}/ (?:Err\?=.*|Name .*)|\+\+\+-.*")
 
@@ -38,7 +44,7 @@ def parse(text: str) -> tuple[Package, ...]:
     packages = []
     for line in text.splitlines():
         fields = line.split("\t")
-        if len(fields) != _FIELDS or not fields[0]:
+        if len(fields) != _FIELDS or not _NAME.fullmatch(fields[0]) or fields[2] not in _STATES:
             raise ParseError("`dpkg-query -W`", line)
         name, version, status = fields
         packages.append(Package(name, version, status == "installed"))

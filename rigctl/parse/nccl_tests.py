@@ -22,14 +22,18 @@ _WHAT, _JSON = "the output of nccl-tests", "`-J` of nccl-tests"
 _RANK = re.compile(r"#\s+Rank\s+(\d{1,6}) .*")
 _HEADER = re.compile(r"#\s+size\s+count\s+type.*\s(?:#wrong|error)\s*")
 _BOUNDS = re.compile(r"# Out of bounds values\s*: (\d{1,18}) (OK|FAILED)\s*", re.ASCII)
-_AVERAGE = re.compile(rf"# Avg bus bandwidth\s*: ({NUMBER})\s*(?:OK|FAILED)?\s*", re.ASCII)
-_FIGURES = rf"\s+({NUMBER})\s+({NUMBER})\s+({NUMBER})\s+(\d{{1,18}}|N/A)"
+_FLOAT = rf"{NUMBER}(?:e[+-]\d{{2}})?"
+"""`%g` and `%e`: long times and many wrong elements are written with an exponent."""
+_AVERAGE = re.compile(rf"# Avg bus bandwidth\s*: ({_FLOAT})\s*(?:OK|FAILED)?\s*", re.ASCII)
+_FIGURES = rf"\s+({_FLOAT})\s+({_FLOAT})\s+({_FLOAT})\s+({_FLOAT}|N/A)"
 _ROW = re.compile(
     rf"\s*(\d{{1,18}})\s+(\d{{1,18}})\s+([a-z]\w*)(?:\s+([a-z]\w*))?(?:\s+(-?\d{{1,6}}))?{_FIGURES}{_FIGURES}\s*",
     re.ASCII,
 )
 _CHATTER = re.compile(r"NCCL version \S+|\S+:\d+:\d+ \[\d+\] NCCL (?:INFO|WARN) .*|.* NCCL (?:INFO|WARN|TRACE) .*")
-_TROUBLE = re.compile(r".*Test (?:NCCL|CUDA) failure .*|.*: Test failure .*|\s*\.\. \S+ pid \d+: .*|.*NCCL WARN .*")
+_TROUBLE = re.compile(
+    r".*Test (?:NCCL|CUDA) failure .*|.*: Test timeout \(.*|.*: Test failure .*|\s*\.\. \S+ pid \d+: .*|.*NCCL WARN .*"
+)
 
 
 @dataclass(frozen=True)
@@ -71,9 +75,9 @@ class NcclRun:
 
     @property
     def checked(self) -> bool:
-        """Whether every result was compared with what it should be."""
-        placements = [one for size in self.sizes for one in (size.out_of_place, size.in_place)]
-        return bool(placements) and all(one.wrong is not None for one in placements)
+        """Whether results of every size were compared with what they should be; in place, some tests cannot."""
+        pairs = [(size.out_of_place.wrong, size.in_place.wrong) for size in self.sizes]
+        return bool(pairs) and all(pair != (None, None) for pair in pairs)
 
     @property
     def wrong(self) -> int:
@@ -126,9 +130,9 @@ def _size(match: re.Match[str]) -> Size:
 
 def _placement(cells: Sequence[str]) -> Placement:
     time, algorithm, bus = map(number, cells[:3])
-    if min(time, algorithm, bus) < 0:
+    if min(time, algorithm, bus) < 0 or cells[3].startswith("-"):
         raise ParseError(_WHAT, " ".join(cells))
-    return Placement(time, algorithm, bus, None if cells[3] == "N/A" else int(cells[3]))
+    return Placement(time, algorithm, bus, None if cells[3] == "N/A" else int(number(cells[3])))
 
 
 def parse_json(text: str) -> NcclRun:

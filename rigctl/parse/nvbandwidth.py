@@ -17,8 +17,11 @@ from rigctl.parse.json_text import Entry, document
 Status = Literal["passed", "waived", "failed"]
 
 _WHAT, _TEXT = "`nvbandwidth -j`", "nvbandwidth's text"
-_STATUS: dict[str, Status] = {"Passed": "passed", "Waived": "waived", "Error": "failed", "Failed": "failed",
-                              "Not Found": "failed"}  # fmt: skip
+_STATUS: dict[str, Status] = {
+    "Passed": "passed", "Waived": "waived", "Error": "failed", "ERROR": "failed", "Not Found": "failed",
+    "Running": "failed",
+}  # fmt: skip
+"""nvbandwidth's words (its json_output.cpp); a test that is still running when the program ends has failed."""
 _UNIT = re.compile(r"\((GB/s|ns)\)\s*$")
 _BETWEEN_CARDS = re.compile(r"GPU\(row\) *(?:<-|->|<->) *GPU\(column\)")
 _RUNNING = re.compile(r"Running (\w+)\.")
@@ -31,9 +34,15 @@ _SUM = re.compile(rf"SUM (\w+) ({NUMBER})", re.ASCII)
 _QUIET = re.compile(
     r"nvbandwidth Version: \S+|Built from Git version:.*|CUDA (?:Runtime|Driver) Version: \d+|Driver Version: \S+"
     r"|Device \d+: .+|Process \d+ .*: device \d+: .+|MPI version: .*|\[?\S*\]? ?Process \d.*"
-    r"|NOTE: .*|Performance can vary .*|Additional system-specific tuning .*|(?:COLUMN|ROW|MIN|MAX|AVG)\S* .*"
+    r"|NOTE: .*|Warning: .*|Performance can vary .*|Additional system-specific tuning .*"
+    r"|(?:COLUMN|ROW|MIN|MAX|AVG)\S* .*"
 )
-_TROUBLE = re.compile(r"ERROR.*|\[?(?:CUDA|NVML)_?\S* ?[Ee]rror.*|.*CUDA_ERROR_\w+.*")
+_TROUBLE = re.compile(
+    r"(?:ERROR|Error): .*|ASSERT in expression .*|\[(?:CUDA_ERROR_|cudaError)\w+\] .*|NVML_ERROR: .*"
+    r"|Invalid value when checking the pattern at .*|Current offset : \d+"
+)
+_HOST = re.compile(r"[A-Za-z0-9][\w.-]*")
+"""The rig's own name stands alone on a line before the devices, from version 0.7."""
 _WAIVED = re.compile(r"Waived:?\s*(\w*).*")
 
 
@@ -57,11 +66,20 @@ class Bandwidth:
 
 
 def parse(text: str) -> tuple[Bandwidth, ...]:
-    """Read `nvbandwidth -j`. Raises ParseError where it is cut, of another form, or holds no test."""
-    root = Entry(_WHAT, document(_WHAT, text)).entry("nvbandwidth")
+    """Read `nvbandwidth -j`. Raises ParseError where it is cut, of another form, or holds no test.
+
+    A card that found wrong bytes says so before the document, and of no test in particular: that is a test of its own
+    that failed.
+    """
+    before, brace, rest = text.partition("{")
+    said = [line.strip() for line in before.splitlines() if line.strip()]
+    if wrong := next((line for line in said if not _TROUBLE.fullmatch(line)), None):
+        raise ParseError(_WHAT, wrong)
+    root = Entry(_WHAT, document(_WHAT, brace + rest)).entry("nvbandwidth")
     if root.has("error"):
         raise ParseError(_WHAT, str(root.entries["error"]))
     tests = tuple(_test(entry) for entry in root.each("testcases"))
+    tests += tuple(Bandwidth("", "failed", error=line) for line in said[:1])
     if not tests:
         raise ParseError(_WHAT, "testcases: []")
     return tests
@@ -146,16 +164,30 @@ class _Reader:
             if match[1] != self._name:
                 raise ParseError(_TEXT, line)
             self.close()
-        elif self._name and _TROUBLE.fullmatch(line):
-            self._error = self._error or line
+        elif _TROUBLE.fullmatch(line):
+            self._trouble(line)
         elif _HEADING.fullmatch(line) and self._name and not self._heading and _UNIT.search(line):
             self._heading = line
-        elif self._heading and self._width is None and _COLUMNS.fullmatch(line):
+        elif not self._of_matrix(line):
+            host = _HOST.fullmatch(line) and not self.tests and self._name is None
+            if self._heading or not (host or _QUIET.fullmatch(line)):
+                raise ParseError(_TEXT, line)
+
+    def _of_matrix(self, line: str) -> bool:
+        """Take the line with the columns, or a row."""
+        if self._heading and self._width is None and _COLUMNS.fullmatch(line):
             self._width = len(line.split())
-        elif self._width is not None and (match := _ROW.fullmatch(line)):
+            return True
+        if self._width is not None and (match := _ROW.fullmatch(line)):
             self._take_row(line, match[2].split())
-        elif self._heading or not _QUIET.fullmatch(line):
-            raise ParseError(_TEXT, line)
+            return True
+        return False
+
+    def _trouble(self, line: str) -> None:
+        """Keep the first line of trouble; what stands outside of a test is a test of its own that failed."""
+        if self._name is None:
+            self.tests.append(Bandwidth("", "failed", error=line))
+        self._error = self._error or line
 
     def _take_row(self, line: str, cells: list[str]) -> None:
         if len(cells) != self._width:

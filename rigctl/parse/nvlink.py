@@ -22,6 +22,7 @@ _COUNTER = re.compile(r"Link (\d{1,4}): ([A-Za-z][^:]*?): (\d{1,18}|N/A|Not Supp
 _RATE = re.compile(r"Link \d{1,4}: [A-Za-z ]*BER: \S+|Link \d{1,4}: <inactive>", re.ASCII)
 _INACTIVE = re.compile(r"(?:NVML: )?Unable to retrieve NVLink information as all links are inactive\.?", re.IGNORECASE)
 _UNSUPPORTED = re.compile(r"(?:NVML: )?Device does not have or support NVLink\.?", re.IGNORECASE)
+_SLICED = re.compile(r"(?:NVML: )?NVLink queries are not supported for devices in MIG mode\.?", re.IGNORECASE)
 _ABILITY = re.compile(r"Link (\d{1,4}), (.+?): (true|false)", re.ASCII)
 
 
@@ -49,7 +50,7 @@ class CardLinks:
     uuid: str
     links: list[LinkStatus] = field(default_factory=list)
     said: str | None = None
-    """`inactive` or `unsupported` where the card has a sentence instead of links."""
+    """`inactive`, `unsupported` or `in MIG mode` where the card has a sentence instead of links."""
 
     @property
     def active(self) -> tuple[LinkStatus, ...]:
@@ -67,7 +68,7 @@ class CardErrors:
     counters: dict[int, dict[str, int | None]] = field(default_factory=dict)
     """By link and by nvidia-smi's name for the counter (`CRC Errors`); None where the card does not count these."""
     said: str | None = None
-    """`inactive` or `unsupported` where the card has a sentence instead of links."""
+    """`inactive`, `unsupported` or `in MIG mode` where the card has a sentence instead of links."""
 
 
 def parse_status(text: str) -> tuple[CardLinks, ...]:
@@ -139,6 +140,8 @@ def _sentence(what: str, line: str) -> str:
         return "inactive"
     if _UNSUPPORTED.fullmatch(line):
         return "unsupported"
+    if _SLICED.fullmatch(line):
+        return "in MIG mode"
     raise ParseError(what, line)
 
 

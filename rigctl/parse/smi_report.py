@@ -69,8 +69,8 @@ class SmiReport:
 
     driver: str | None
     cuda: str | None
-    attached: int
-    """How many cards nvidia-smi counts; with `-i` it prints fewer."""
+    attached: int | None
+    """How many cards nvidia-smi counts; with `-i` it prints fewer. None where it is not printed."""
     cards: tuple[SmiCard, ...]
 
 
@@ -185,13 +185,18 @@ def _line_of(text: str, error: Exception) -> str:
 def _report(what: str, top: _Node, cards: list[tuple[str, _Node]], *, xml: bool) -> SmiReport:
     attached = top.value(("attached_gpus",) if xml else ("Attached GPUs",))
     count = attached.figure("") if attached else None
-    if count is None or count < len(cards) or count != int(count):
+    if (attached and (count is None or count < len(cards) or count != int(count))) or not (attached or cards):
         raise ParseError(what, f"attached GPUs: {attached.text if attached else 'not printed'}, {len(cards)} printed")
     if len({bus for bus, _ in cards}) != len(cards):
         raise ParseError(what, "the same card twice")
     versions = smi_fields.VERSIONS_XML if xml else smi_fields.VERSIONS_TEXT
     driver, cuda = (_first(top, paths) for paths in versions)
-    return SmiReport(driver, cuda, int(count), tuple(_card(what, bus, node, xml=xml) for bus, node in cards))
+    return SmiReport(
+        driver,
+        cuda,
+        None if count is None else int(count),
+        tuple(_card(what, bus, node, xml=xml) for bus, node in cards),
+    )
 
 
 def _first(top: _Node, paths: tuple[Path, ...]) -> str | None:

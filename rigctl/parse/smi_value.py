@@ -22,7 +22,7 @@ _NOT_EXPOSED = frozenset(
 _TROUBLE = frozenset(
     {"err!", "error", "unknown error", "insufficient permissions", "no permission", "reset required", "timeout"}
 )
-_DEPRECATED = re.compile(r"requested functionality has been deprecated\.?", re.IGNORECASE)
+_NEVER = re.compile(r"requested functionality has been deprecated\.?|not available in \w+ driver model", re.IGNORECASE)
 _CARD_TROUBLE = re.compile(r"gpu (?:is lost|requires reset|access blocked.*)", re.IGNORECASE)
 _FIGURE = re.compile(rf"({NUMBER}) ?(\S*)", re.ASCII)
 _DEPRECATED_FIELD = re.compile(r"\s+\[Deprecated;[^\]]*\]")
@@ -56,7 +56,7 @@ def read(text: str) -> Value:
     if bare.startswith("[") and bare.endswith("]"):
         bare = bare[1:-1].strip()
     word = bare.lower()
-    if word in _NOT_EXPOSED or _DEPRECATED.fullmatch(bare):
+    if word in _NOT_EXPOSED or _NEVER.fullmatch(bare):
         return Value(bare, "not exposed")
     if word in _TROUBLE or _CARD_TROUBLE.fullmatch(bare):
         return Value(bare, "trouble")

@@ -84,8 +84,9 @@ class Target:
     def check(self, text: str) -> Any:
         """Parse and hold against what no text may make it do; Refused is in order. AssertionError says what is not."""
         found = self.read(text)
-        said = {float(figure) for figure in re.findall(r"\d+(?:\.\d+)?", text.replace(",", ""), re.ASCII)}
-        said |= {float(figure) for figure in re.findall(r"\d+(?:\.\d+)?", text, re.ASCII)}
+        plain = text + " " + text.replace(",", "")
+        said = {float(figure) for figure in re.findall(r"\d+(?:\.\d+)?", plain, re.ASCII)}
+        said |= {float(figure) for figure in re.findall(r"\d+(?:\.\d+)?[eE][+-]?\d+", plain, re.ASCII)}
         for figure in figures(found):
             assert math.isfinite(figure), f"{self.name}: {figure} is no figure"
             assert self.derives or abs(figure) in said, f"{self.name}: {figure} stands nowhere in the text"

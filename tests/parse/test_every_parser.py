@@ -6,7 +6,7 @@ import contextlib
 import random
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from .corpus import TRIES
@@ -39,10 +39,8 @@ def test_nothing_is_refused(target: Target):
             assert target.says_nothing(target.check(text))
 
 
-@each_target
+@pytest.mark.parametrize("target", [target for target in TARGETS if target.by_line], ids=lambda target: target.name)
 def test_a_line_of_no_known_form_is_refused_wherever_it_stands(target: Target):
-    if not target.by_line:
-        pytest.skip("a document is refused whole")
     unseen = []
     for name, text in target.forms.items():
         lines = text.splitlines(keepends=True)
@@ -65,6 +63,8 @@ def test_a_text_that_was_cut_is_refused_or_says_no_more_than_is_there(target: Ta
 @given(text=st.text(max_size=300))
 @TRIES
 def test_garbage_is_refused(target: Target, text: str):
+    # hypothesis also tries the words that it finds in the parsers.
+    assume(text.strip() not in {known.strip() for known in target.forms.values()})
     with contextlib.suppress(Refused):
         found = target.check(text)
         assert target.says_nothing(found), f"{text!r} is read as {found!r}"

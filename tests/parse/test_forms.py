@@ -134,7 +134,7 @@ def test_xml_of_another_form_is_an_error(old, new):
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("441.20 W", "lots"), ("Attached GPUs", "Attached cards"), ("GPU 00000000:02:00.0", "GPU two"),
+        ("441.20 W", "lots"), ("GPU 00000000:02:00.0", "GPU two"),
         ("    Power Readings", "Power Readings"), ("Not Active", "Maybe"), (": 4021", ": four"),
         ("==NVSMI LOG==", "==SOMETHING=="), ("GPU 00000000:02:00.0", "GPU 00000000:01:00.0"),
     ],
@@ -144,6 +144,13 @@ def test_text_of_another_form_is_an_error(old, new):
     assert old in text
     with pytest.raises(ParseError):
         smi_report.parse_text(text.replace(old, new))
+
+
+def test_a_count_that_is_not_printed_is_not_made_up():
+    text = form("smi_xml/515-two-burning.xml").replace("\t<attached_gpus>2</attached_gpus>\n", "")
+    assert smi_report.parse_xml(text).attached is None
+    with pytest.raises(ParseError):
+        smi_report.parse_xml("<nvidia_smi_log><driver_version>515.105.01</driver_version></nvidia_smi_log>")
 
 
 def test_csv():
@@ -274,6 +281,13 @@ def test_nvbandwidth():
     assert pairs.matrix == ((None, 52.77), (52.89, None))
     *_, broken = nvbandwidth.parse_text(form("nvbandwidth_text/0.7-waived-and-failed.txt"))
     assert (broken.name, broken.status) == ("host_to_device_memcpy_sm", "failed")
+    running = form("nvbandwidth_json/0.6-two.json").replace('"Error"', '"Running"')
+    assert nvbandwidth.parse(running)[-1].status == "failed"
+    wrong = " Invalid value when checking the pattern at 0x7f1c00000000\n Current offset : 4096 \n"
+    spoilt = nvbandwidth.parse(wrong + form("nvbandwidth_json/0.6-two.json"))[-1]
+    assert (spoilt.status, spoilt.error) == ("failed", "Invalid value when checking the pattern at 0x7f1c00000000")
+    (other,) = nvbandwidth.parse_text("nvbandwidth Version: v0.8\nrig1\nERROR: Testcase p2p not found!\n")
+    assert (other.status, other.error) == ("failed", "ERROR: Testcase p2p not found!")
 
 
 @pytest.mark.parametrize(
@@ -296,6 +310,8 @@ def test_nccl():
     assert (wrong.checked, wrong.wrong, wrong.out_of_bounds) == (True, 24, 24)
     unchecked = nccl_tests.parse(form("nccl_text/2.8-alltoall-unchecked.log"))
     assert (unchecked.checked, unchecked.sizes[0].out_of_place.algorithm_gb_per_s) == (False, 21.5)
+    many = nccl_tests.parse(form("nccl_text/2.18-wrong.log").replace("    12", "1.2e+07", 1))
+    assert many.wrong == 12_000_012
     failed = nccl_tests.parse(form("nccl_text/failed.log"))
     assert (failed.sizes, failed.checked, len(failed.trouble)) == ((), False, 2)
     assert nccl_tests.parse_json(form("nccl_json/2.17.json")).sizes[0].bus_gb_per_s == 42.5

@@ -130,7 +130,7 @@ def test_captured_kernel_logs(path):
 
 
 def test_dpkg():
-    held, left = dpkg.parse("a\t1:515.76+really.515.65.01-0ubuntu1\tinstalled\nb\t2\tconfig-files\n")
+    held, left = dpkg.parse("aa\t1:515.76+really.515.65.01-0ubuntu1\tinstalled\nbb\t2\tconfig-files\n")
     assert (held.upstream, held.installed, left.installed) == ("515.65.01", True, False)
     assert dpkg.parse("") == ()
     with pytest.raises(ParseError):
