@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from rigctl.model.reading import CommandReply, Readings
     from rigctl.model.run import RunInfo, RunRig
+    from rigctl.model.spec import RigSpec
     from rigctl.model.verdict import CheckVerdict
     from rigctl.store import RunDir
 
@@ -46,7 +47,13 @@ _QUIET = ("terminalreporter", "cacheprovider", "faulthandler", "unraisableexcept
 """Plugins that would print, write or take over what belongs to the whole process."""
 
 
-def judge_run(run_dir: RunDir, hosts: Mapping[str, Host] | None = None, *, user_tests: Sequence[Path] = ()) -> Record:
+def judge_run(
+    run_dir: RunDir,
+    hosts: Mapping[str, Host] | None = None,
+    *,
+    user_tests: Sequence[Path] = (),
+    instead: Mapping[str, RigSpec] | None = None,
+) -> Record:
     """Judge every rig of a run and return the record; nothing is written but what the replay needs.
 
     Args:
@@ -54,6 +61,7 @@ def judge_run(run_dir: RunDir, hosts: Mapping[str, Host] | None = None, *, user_
         hosts: testinfra's hosts by rig name, which record what they answer; a rig without one, and every rig when
             this is None, is judged from its record of commands.
         user_tests: folders of the user's own test files; kept in the run directory, from where a replay takes them.
+        instead: judge only these rigs, and by these specs instead of the run's own.
 
     Raises:
         UsageError: a reading is damaged, the run is of a kind that cannot be judged, a folder of tests is not there.
@@ -62,7 +70,12 @@ def judge_run(run_dir: RunDir, hosts: Mapping[str, Host] | None = None, *, user_
     info = run_dir.read_info()
     if hosts is not None and user_tests:
         _keep(run_dir, user_tests)
-    cases = [_case(run_dir, info, rig, (hosts or {}).get(rig.name)) for rig in info.rigs]
+    asked = [
+        rig if instead is None else rig.model_copy(update={"spec": instead[rig.name]})
+        for rig in info.rigs
+        if instead is None or rig.name in instead
+    ]
+    cases = [_case(run_dir, info, rig, (hosts or {}).get(rig.name)) for rig in asked]
     plugin = JudgePlugin(cases, _SUITE)
     _run_pytest(plugin, run_dir)
     plugin.finish()

@@ -28,6 +28,7 @@ from rigctl.cli import (
     provision,
     report,
     sim,
+    spec,
 )
 from rigctl.cli.common import print_error, print_rigctl_error
 from rigctl.errors import ExitCode, RigctlError
@@ -36,7 +37,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from types import FrameType
 
-_COMMANDS = (demo, init, bootstrap, doctor, provision, check, accept, judge, report, power, identify, evidence, compat, sim)
+_COMMANDS = (
+    *(demo, init, bootstrap, doctor, provision, check, accept, judge, report),
+    *(power, identify, evidence, spec, compat, sim),
+)
 """In the order of the help page."""
 
 # Typer brings its own copy of click, or uses the real one, depending on its version; the parser's base error is

@@ -23,6 +23,7 @@ LAYERS = {
     "rigctl.power": 4,
     "rigctl.provision": 4,
     "rigctl.sim": 4,
+    "rigctl.spec": 4,
     "rigctl.starter": 4,
     "rigctl.acceptance": 3,
     "rigctl.assets": 3,
