@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from pydantic import ValidationError
+
 from rigctl.errors import UsageError
 from rigctl.judge import judge_run
+from rigctl.model.spec import SpecFile
 from rigctl.model.verdict import Verdict
 from rigctl.report.text import figure
 from rigctl.spec.parts import MixedCards, parts_of
@@ -59,7 +62,7 @@ def learn(runs: Sequence[RunDir], rig: str, *, despite: Sequence[str] = ()) -> D
         despite: checks whose `fail` or `error` a person accepts as what this class is like.
 
     Raises:
-        UsageError: the rig is in no such run, or its cards are not alike.
+        UsageError: the rig is in no such run, its cards are not alike, or what it showed is absurd.
         Unfit: some check failed or stayed unmeasured, and is not named in `despite`.
     """
     seen: list[tuple[RunDir, Seen]] = []
@@ -78,7 +81,21 @@ def learn(runs: Sequence[RunDir], rig: str, *, despite: Sequence[str] = ()) -> D
     _draw_parts(draft, seen, newest)
     for row in ROWS:
         _draw(draft, row, seen, newest)
+    _require_a_spec(draft)
     return draft
+
+
+def _require_a_spec(draft: Draft) -> None:
+    """Refuse a draft that no inventory would take: some figure was absurd, and no check said so."""
+    try:
+        SpecFile.model_validate(draft.spec | {"sources": draft.sources})
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"])
+        raise UsageError(
+            f"what {draft.rig} showed makes no spec: {key}: {first['input']!r}: {first['msg']}",
+            f"{draft.sources.get(key, 'see the report of the run')}",
+        ) from error
 
 
 def _asked(run: RunDir, rig: str) -> tuple[RunRig, ProfileSpec]:

@@ -62,12 +62,21 @@ def test_one_card_is_named(second, words):
     assert first.verdict is Verdict.PASS
     assert bad.verdict is Verdict.FAIL
     assert words in bad.reason
-    assert bad.fix
+    assert "under load" not in bad.reason
+    assert bad.fix != "correct the spec: this board has more links"
 
 
 def test_more_links_than_declared_fail():
     few = SPEC.model_copy(update={"parts": SPEC.parts.model_copy(update={"nvswitch_links": 10})})
-    assert {v.verdict for v in pairs(few, readings(), None)} == {Verdict.FAIL}
+    found = pairs(few, readings(), None)
+    assert {v.verdict for v in found} == {Verdict.FAIL}
+    assert {v.fix for v in found} == {"correct the spec: this board has more links"}
+
+
+def test_without_nvidia_smi_nvml_alone_is_enough_and_an_answer_that_failed_is_an_error():
+    assert {v.verdict for v in pairs(SPEC, readings(), None)} == {Verdict.PASS}
+    silent = CommandReply(command="nvidia-smi topo -m", exit_status=-1, stdout="", stderr="connection lost")
+    assert {v.verdict for v in pairs(SPEC, readings(), silent)} == {Verdict.ERROR}
 
 
 def test_links_that_go_down_under_load_fail():

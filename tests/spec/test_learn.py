@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rigctl.cli.app import main
 from rigctl.errors import UsageError
@@ -168,6 +170,29 @@ def test_a_figure_without_a_reading_is_left_out_or_kept_and_said(tmp_path):
     assert draft.spec["training"]["min_tokens_per_s"] == 6702
     assert draft.spec["training"]["provisional"] is True
     assert "# not learned: training.min_tokens_per_s: " in as_yaml(draft)
+
+
+def test_an_absurd_figure_makes_no_class(tmp_path):
+    idle = h.readings(samples=h.with_gpu_samples(lambda _gpu, _: {"power_w": 5.0}))
+    bare = h.spec(limits={"min_power_share_of_limit": None, "wall_power_all_burn_w": None})
+    run = accepted(tmp_path, idle, spec=bare)
+    with pytest.raises(UsageError, match=r"makes no spec: limits\.min_power_share_of_limit: -0\.01") as caught:
+        learn([run], "rig1")
+    assert "showed 0.01" in caught.value.hint
+
+
+@given(figure=st.floats(min_value=0.5, max_value=1e6))
+def test_rounding_never_takes_the_margin_away(figure):
+    for row in ROWS:
+        limit, _ = row.limit(figure, None)
+        exact = figure * row.margin.factor + row.margin.add
+        slack = 1e-5 * max(1.0, abs(exact))
+        if row.sense == "at most":
+            assert limit >= exact - slack
+        elif row.sense == "at least":
+            assert limit <= exact + slack
+        step = row.step or 10 * abs(exact) / 100
+        assert abs(limit - exact) <= step + slack
 
 
 def test_two_models_are_no_class(tmp_path):
