@@ -17,7 +17,7 @@ _SXID = re.compile(
     r"nvidia-nvswitch(\d{1,4}): SXid \(PCI:([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])\): (\d{1,6}), (.*)",
     re.ASCII,
 )
-_LINK = re.compile(r"\bLink (\d{1,3})\b", re.ASCII)
+_LINK = re.compile(r"\bLink (\d{1,3})\b(?![.\d])", re.ASCII)
 
 
 @dataclass(frozen=True)
