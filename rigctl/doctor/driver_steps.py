@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from rigctl.doctor.facts import branch, branch_of_package
 from rigctl.doctor.finding import Seen, Step
+from rigctl.parse import ParseError, kernel_module
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -103,19 +104,22 @@ def dkms(facts: RigFacts) -> Seen:
     lines = [line for line in facts.system.dkms if line.startswith("nvidia")]
     if not lines:
         return Seen(ok=True, found="builds no NVIDIA module")
-    for line in lines:
-        if "WARNING" in line:
-            return Seen(
-                ok=False, found=line, fix=f"run there: dkms install --force {_module(line)} -k {_kernel_of(line)}"
-            )
+    try:
+        builds = kernel_module.parse_dkms("\n".join(lines))
+    except ParseError as error:
+        return Seen(ok=False, found=str(error), fix="run there: dkms status; report this form")
+    for build, line in zip(builds, lines, strict=True):
+        if build.warning:
+            return Seen(ok=False, found=line, fix=f"run there: dkms install --force {build.module} -k {build.kernel}")
     lacking = [kernel for kernel in facts.system.kernels if not kernel.module]
     if not lacking:
         return Seen(ok=True, found=f"built for {', '.join(_named(facts, facts.system.kernels))}")
+    module = builds[0].module
     return Seen(
         ok=False,
         found=f"not built for {', '.join(_named(facts, lacking))}",
-        fix="; ".join(f"run there: dkms install {_module(lines[0])} -k {kernel.release}" for kernel in lacking)
-        + f" (its words: /var/lib/dkms/{_module(lines[0])}/build/make.log)",
+        fix="; ".join(f"run there: dkms install {module} -k {kernel.release}" for kernel in lacking)
+        + f" (its words: /var/lib/dkms/{module}/build/make.log)",
     )
 
 
@@ -262,16 +266,6 @@ def _barred(package: str, patterns: Iterable[str]) -> bool:
 def _named(facts: RigFacts, kernels: Iterable[Kernel]) -> list[str]:
     running = facts.system.kernels[0].release
     return [f"{k.release} ({'running' if k.release == running else 'next'})" for k in kernels]
-
-
-def _module(line: str) -> str:
-    """`nvidia/515.105.01, 5.15.0-91-generic, x86_64: installed` → `nvidia/515.105.01`; old forms have a comma there."""
-    found = re.match(r"([^,/:]+)[/,]\s*([^,:\s]+)", line)
-    return f"{found[1]}/{found[2]}" if found else line.partition(":")[0]
-
-
-def _kernel_of(line: str) -> str:
-    return line.partition(": installed")[0].split(",")[-2].strip()
 
 
 _MODULE_CAUSES = ("packages", "Secure Boot", "nouveau", "kernel headers", "compiler", "DKMS", "pending reboot")

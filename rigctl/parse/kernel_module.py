@@ -10,7 +10,7 @@ from rigctl.parse import ParseError
 _DKMS, _LOADED, _SECURE_BOOT = "`dkms status`", "/proc/driver/nvidia/version", "`mokutil --sb-state`"
 _BUILD = re.compile(
     r"(?P<name>[\w.+-]+)(?:/|, )(?P<version>[\w.:+~-]+)(?:, (?P<kernel>[\w.+~-]+), (?P<arch>\w+))?"
-    r": (?P<state>added|built|installed)(?P<notes>(?: \((?:WARNING! |Original |original_).*\))*)"
+    r": (?P<state>added|built|installed|broken)(?P<notes>(?: \((?:WARNING! |Original |original_).*\))*)"
     r"(?: \(original_module exists\))?"
 )
 _NVRM = re.compile(
@@ -33,9 +33,14 @@ class Build:
     kernel: str | None
     """None for a module that is only registered."""
     state: str
-    """`added`, `built` or `installed`."""
+    """`added`, `built`, `installed`, or `broken` where its source is gone."""
     warning: bool
     """DKMS says that the installed module is not the one it built."""
+
+    @property
+    def module(self) -> str:
+        """As dkms takes it: `nvidia/515.105.01`."""
+        return f"{self.name}/{self.version}"
 
 
 @dataclass(frozen=True)
@@ -60,7 +65,7 @@ def parse_dkms(text: str) -> tuple[Build, ...]:
     builds = []
     for line in filter(None, map(str.strip, text.splitlines())):
         match = _BUILD.fullmatch(line)
-        if match is None or (match["kernel"] is None) is not (match["state"] == "added"):
+        if match is None or (match["kernel"] is None) is not (match["state"] in {"added", "broken"}):
             raise ParseError(_DKMS, line)
         builds.append(
             Build(match["name"], match["version"], match["kernel"], match["state"], "WARNING" in match["notes"])

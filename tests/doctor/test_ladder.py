@@ -68,6 +68,7 @@ BROKEN: list[tuple[str, dict[str, Any], str, str]] = [
     ("pending reboot", {"reboot": True, "reboot_for": ["linux-base"]}, "linux-base", "systemctl reboot"),
     ("pending reboot", {"kernels": [kernel(), kernel(NEXT)]}, f"{RUNNING} runs, {NEXT} is next", "systemctl reboot"),
     ("loaded driver", UNLOADED, "no driver is loaded", "modprobe nvidia"),
+    ("DKMS", {"dkms": ["nvidia/515.1: something new"]}, "something new", "dkms status"),
     ("loaded driver", {**UNLOADED, "dkms": [], "kernels": [kernel(module=False)]},
      f"no module of it for kernel {RUNNING}", "rigctl provision rig1"),
     ("loaded driver", {"loaded": "515.65.01"}, "loaded is 515.65.01, the library is 515.105.01", "systemctl reboot"),

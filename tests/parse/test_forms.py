@@ -426,6 +426,7 @@ def test_packages_and_modules():
         "built",
         "added",
     ]
+    assert kernel_module.parse_dkms("nvidia/515.105.01: broken\n")[0].module == "nvidia/515.105.01"
     assert not kernel_module.parse_loaded(form("loaded_module/closed.txt")).is_open
     assert not kernel_module.parse_secure_boot(form("secure_boot/bios.txt")).efi
 
