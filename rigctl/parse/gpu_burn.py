@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from rigctl.parse import figures, plain
 from rigctl.parse.gpu_burn_words import ABORTS, ENDS, HELP, QUIET, TROUBLE
+from rigctl.parse.smi_value import CARD_LINE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,7 +36,6 @@ _ROW_CUT = re.compile(r"\d+([.,]\d*)?(%(\s.*)?)?", re.ASCII)
 _DONE_ONE = re.compile(rf"({figures.WHOLE}) \(({_NUMBER}) Gflop/s\)", re.ASCII)
 _COUNT_ONE = re.compile(rf"({figures.WHOLE})(?:\s+\((WARNING|DIED)!\))?", re.ASCII)
 _TEMP_ONE = re.compile(rf"({figures.WHOLE}) C|--", re.ASCII)
-_CARD = re.compile(r"GPU (\d{1,4}): (.+?) \(UUID: ([\w-]+)\)", re.ASCII)
 _BURNING = re.compile(r"Burning for (\d{1,9}) sec(?:ond)?s\.?", re.ASCII)
 _SUMMARY = re.compile(r"Summary at:.*")
 _TESTED = re.compile(r"Tested (\d{1,4}) GPUs:", re.ASCII)
@@ -148,7 +148,7 @@ def parse(text: str) -> BurnLog:
 
 def last_gflops(text: str) -> dict[str, float]:
     """Return each card's newest rate by UUID, Gflop/s, from a burn that is still going; lenient, for live display."""
-    cards = {int(m[1]): m[3] for m in _CARD.finditer(text)}
+    cards = {int(m[1]): m[3] for m in CARD_LINE.finditer(text)}
     rows = list(_ROW.finditer(text))
     if not rows:
         return {}
@@ -202,7 +202,7 @@ class _Reader:
             if self._take_row(match):
                 yield match.end()
             return
-        if match := _CARD.match(rest):
+        if match := CARD_LINE.match(rest):
             self._cards.setdefault(match[3], Card(int(match[1]), match[2], match[3]))
             yield match.end()
         elif match := _VERDICT.match(rest):

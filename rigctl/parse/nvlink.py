@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from rigctl.parse import ParseError, plain
+from rigctl.parse.smi_value import CARD_LINE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _STATUS, _ABILITIES, _ERRORS = "`nvidia-smi nvlink -s`", "`nvidia-smi nvlink -c`", "`nvidia-smi nvlink -e`"
-_CARD = re.compile(r"GPU (\d{1,4}): (.+?) \(UUID: ([\w-]+)\)", re.ASCII)
 _LINK = re.compile(r"(C2C )?Link (\d{1,4}): (?:(\d{1,6}(?:\.\d{1,6})?) GB/s|<inactive>)", re.ASCII | re.IGNORECASE)
 _COUNTER = re.compile(r"Link (\d{1,4}): ([A-Za-z][^:]*?): (\d{1,18}|N/A|Not Supported)", re.ASCII)
 _RATE = re.compile(r"Link \d{1,4}: [A-Za-z ]*BER: \S+|Link \d{1,4}: <inactive>", re.ASCII)
@@ -75,7 +75,7 @@ def parse_status(text: str) -> tuple[CardLinks, ...]:
     """Read `nvlink -s`; an empty text is no card. Raises ParseError for any form that is not known."""
     cards: list[CardLinks] = []
     for line in _lines(text):
-        if match := _CARD.fullmatch(line):
+        if match := CARD_LINE.fullmatch(line):
             cards.append(CardLinks(int(match[1]), match[2], match[3]))
         elif not cards:
             raise ParseError(_STATUS, line)
@@ -97,7 +97,7 @@ def parse_errors(text: str) -> tuple[CardErrors, ...]:
     """
     cards: list[CardErrors] = []
     for line in _lines(text):
-        if match := _CARD.fullmatch(line):
+        if match := CARD_LINE.fullmatch(line):
             cards.append(CardErrors(int(match[1]), match[2], match[3]))
         elif not cards:
             raise ParseError(_ERRORS, line)
@@ -122,7 +122,7 @@ def parse_abilities(text: str) -> dict[int, dict[str, bool]]:
             if match[2] in link:
                 raise ParseError(_ABILITIES, line)
             link[match[2]] = match[3] == "true"
-        elif not _CARD.fullmatch(line) or cards or abilities:
+        elif not CARD_LINE.fullmatch(line) or cards or abilities:
             raise ParseError(_ABILITIES, line)
         else:
             cards += 1

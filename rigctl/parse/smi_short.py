@@ -6,9 +6,9 @@ import re
 from dataclasses import dataclass
 
 from rigctl.parse import ParseError, plain
+from rigctl.parse.smi_value import CARD_LINE
 
 _LIST, _VERSION = "`nvidia-smi -L`", "`nvidia-smi --version`"
-_CARD = re.compile(r"GPU (\d{1,4}): (.+?) \(UUID: ([\w-]+)\)", re.ASCII)
 _SLICE = re.compile(r"\s+MIG (\S+(?: \S+)*?)\s+Device\s+(\d{1,4}): \(UUID: ([\w/.-]+)\)", re.ASCII)
 _NONE = re.compile(r"No devices (?:were )?found\.?")
 _RELEASE = re.compile(r"\d{1,4}(?:\.\d{1,4}){1,2}", re.ASCII)
@@ -49,7 +49,7 @@ def parse_list(text: str) -> tuple[ListedCard, ...]:
     """Read `-L`. Raises ParseError for a line of another form, and for a card that stands twice."""
     cards: list[ListedCard] = []
     for line in filter(str.strip, plain(text).splitlines()):
-        if match := _CARD.fullmatch(line.rstrip()):
+        if match := CARD_LINE.fullmatch(line.rstrip()):
             cards.append(ListedCard(int(match[1]), match[2], match[3]))
         elif (match := _SLICE.fullmatch(line.rstrip())) and cards:
             last = cards.pop()

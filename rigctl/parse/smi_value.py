@@ -16,6 +16,8 @@ from rigctl.parse.figures import NUMBER
 
 Absent = Literal["not exposed", "trouble"]
 
+CARD_LINE = re.compile(r"GPU (\d{1,4}): ([A-Za-z][\w .+/()-]*?) \(UUID: ([\w-]+)\)", re.ASCII)
+"""How `nvidia-smi -L`, `nvlink` and gpu-burn name a card: number, name, UUID. No name holds a colon or an angle."""
 _NOT_EXPOSED = frozenset(
     {"", "n/a", "not supported", "not found", "function not found", "not available", "not applicable"}
 )

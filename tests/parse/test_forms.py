@@ -236,6 +236,9 @@ def test_link_errors():
     assert newer.counters[0]["Link recovery failed events"] is None
     with pytest.raises(ParseError):
         nvlink.parse_errors(form("nvlink_e/515-crc.txt").replace("871", "many"))
+    with pytest.raises(ParseError):  # found by fuzzing: two lines run into one, and the link became part of a name
+        nvlink.parse_status("GPU 0: NVIDIA Link 2: <inactive> (UUID: GPU-1)\n")
+    assert nvlink.parse_status("GPU 0: Orin (nvgpu) (UUID: 1833c8b5)\n")[0].name == "Orin (nvgpu)"
     first, second = nvlink.parse_status(form("nvlink_s/515-bridged.txt"))
     assert (len(first.active), len(second.active)) == (4, 3)
     with pytest.raises(ParseError):
