@@ -14,7 +14,7 @@ FAN_NEEDED_C = 60
 """Above this temperature a fan or pump whose tachometer says zero stops the burn, °C."""
 FAN_STILL_S = 1.0
 """A tachometer must have said zero for so long, seconds: a single missed pulse is no standstill."""
-OTHERS_S = 0.4
+OTHERS_S = 0.8
 """Somebody else's work must have been seen twice, so far apart, seconds: a process may have ended meanwhile."""
 SPEC, HISTORY, CARD, SENSOR = "spec", "history", "card", "sensor"
 """Where the limit of a stop comes from: the plan's limits, or what card or sensor say of themselves."""

@@ -139,6 +139,9 @@ def text_of(value: Any) -> str:
 def threshold(asker: Asker, name: str, which: int) -> float | None:
     """One of the card's own temperature limits, °C; None where it is not exposed. Raises NVMLError."""
     degrees = asker.ask(name, pynvml.nvmlDeviceGetTemperatureThreshold, which)
+    if degrees is not None and degrees <= 0:
+        asker.missing[name] = f"the card says {degrees} °C, which is no limit"
+        return None
     return None if degrees is None else float(degrees)
 
 

@@ -18,7 +18,7 @@ HEATING_HZ = 4.0
 """While temperatures rise, samples are taken at least so often a second, however few the profile asks for."""
 AFTER_START_S = 10.0
 """So long after a load began temperatures are taken as rising, seconds."""
-OTHERS_EVERY_S = 0.5
+OTHERS_EVERY_S = 1.0
 """The processes on the cards are looked at so often, seconds."""
 
 log = logging.getLogger(__name__)

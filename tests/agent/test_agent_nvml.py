@@ -163,6 +163,49 @@ def test_a_fault_of_a_card_is_its_error_and_not_a_missing_value(monkeypatch: pyt
     assert sample == {"uuid": UUIDS[1], "slot": 2, "error": "GPU is lost"}
 
 
+@pytest.mark.parametrize(("said", "limit"), [(94, 94.0), (0, None), (-1, None)])
+def test_a_limit_that_is_none_is_missing(said: int, limit: float | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pynvml, "nvmlDeviceGetTemperatureThreshold", Call(said))
+    asker = nvml.Asker("handle")
+    assert nvml.threshold(asker, "slowdown_temp_c", 1) == limit
+    assert ("slowdown_temp_c" in asker.missing) is (limit is None)
+
+
+def field(value: int, code: int = 0) -> Any:
+    answer = type("Field", (), {"nvmlReturn": code, "value": type("Value", (), {"uiVal": value})()})()
+    return Call([answer])
+
+
+def test_memory_temperature_margin_and_tachometer_where_a_card_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pynvml, "nvmlDeviceGetFieldValues", field(71))
+    monkeypatch.setattr(pynvml, "nvmlDeviceGetMarginTemperature", Call(22))
+    monkeypatch.setattr(pynvml, "nvmlDeviceGetFanSpeedRPM", Call(1830))
+    absent: set[str] = set()
+    found = nvml._some_cards_only(nvml.Asker("handle"), absent)
+    assert found == {"memory_temp_c": 71.0, "margin_c": 22, "fan_rpm": 1830}
+    assert absent == set()
+
+
+def test_what_a_card_does_not_have_is_asked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def none(name: str) -> Any:
+        def call(*_args: Any) -> None:
+            asked.append(name)
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
+
+        return call
+
+    monkeypatch.setattr(pynvml, "nvmlDeviceGetFieldValues", field(0, pynvml.NVML_ERROR_NOT_SUPPORTED))
+    for name in ("nvmlDeviceGetMarginTemperature", "nvmlDeviceGetFanSpeedRPM"):
+        monkeypatch.setattr(pynvml, name, none(name))
+    absent: set[str] = set()
+    for _ in range(3):
+        found = nvml._some_cards_only(nvml.Asker("handle"), absent)
+        assert set(found.values()) == {None}
+    assert asked == ["nvmlDeviceGetMarginTemperature", "nvmlDeviceGetFanSpeedRPM"]
+
+
 def test_throttle_reasons_under_their_newer_name(monkeypatch: pytest.MonkeyPatch) -> None:
     missing = Call(None, pynvml.NVML_ERROR_FUNCTION_NOT_FOUND)
     monkeypatch.setattr(pynvml, "nvmlDeviceGetCurrentClocksThrottleReasons", missing)
