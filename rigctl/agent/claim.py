@@ -5,6 +5,7 @@ Two words for two risks: `ignore_lock` takes the rig from another run of rigctl,
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 from . import announce, busy, nvml, unit
@@ -17,6 +18,9 @@ from .settings import Before, read_settings
 if TYPE_CHECKING:
     from .places import Places
     from .plan import Plan
+
+FREE_S = 10.0
+"""After everybody was made to leave, the rig must be free within this time, seconds."""
 
 
 def claim(plan: Plan, places: Places) -> Before:
@@ -80,8 +84,10 @@ def _make_room(plan: Plan, before: Before, places: Places) -> list[str]:
     # On record before anything is stopped: whatever happens now, they are started again.
     Before(before.cards, services).keep(places.before(plan.run_id))
     evict(using, lambda: announce.tell(announce.leave(plan, WARNING_S)))
-    still = busy.users()
-    if still:
-        words = "; ".join(user.words for user in still)
-        raise AgentError(f"the rig is in use again: {words}", "ask them; nothing was started")
+    # The driver lists a process for a moment after its end.
+    deadline = time.monotonic() + FREE_S
+    while still := busy.users():
+        if time.monotonic() >= deadline:
+            words = "; ".join(user.words for user in still)
+            raise AgentError(f"the rig is in use again: {words}", "ask them; nothing was started")
     return services

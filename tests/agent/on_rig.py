@@ -117,7 +117,7 @@ class OnRig:
         return self.shell(f"systemctl show -p StatusText --value rigctl-{self.run_id}.service").strip()
 
     def spooled(self, name: str) -> list[str]:
-        return self.shell(f"cat /var/lib/rigctl/runs/{self.run_id}/{name}").splitlines()
+        return self.shell(f"cat /var/lib/rigctl/runs/{self.run_id}/{name} 2>/dev/null || true").splitlines()
 
     def events(self) -> list[RigEvent]:
         return [RigEvent.model_validate_json(line) for line in self.spooled("events.jsonl")]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rigctl.agent import busy, commands, evict, lock, main, nvml, unit
+from rigctl.agent import busy, claim, commands, evict, lock, main, nvml, unit
 from rigctl.agent.clock import boot_id
 from rigctl.agent.errors import AgentError, NvmlUnavailable, TooSlow
 from rigctl.agent.kernel import Entry, KernelFollower, parse_entry, read_kernel
@@ -242,7 +242,7 @@ def test_all_that_a_command_asks_of_systemd_takes_less_than_its_controller_grant
     assert 2 * question < CALL_TIMEOUT_S  # ack: state, forget
     # own state, running runs, their state, forget; stop another run, start
     asked = lock.LOCK_S + 4 * question + 2 * order
-    evicted = evict.WARNING_S + evict.SERVICE_S + evict.TERM_S + evict.GONE_S + 4 * busy.LOOK_S
+    evicted = evict.WARNING_S + evict.SERVICE_S + evict.TERM_S + evict.GONE_S + claim.FREE_S + 6 * busy.LOOK_S
     assert asked + evicted < START_TIMEOUT_S
     assert lock.LOCK_S + 2 * question + order < STOP_TIMEOUT_S  # state before and after; stop
 
