@@ -34,6 +34,7 @@ def card_facts(card: Card, faults: list[str]) -> dict[str, Any]:
         "power_max_w": None if power_range is None else power_range[1] / 1000,
         "slowdown_temp_c": threshold(asker, "slowdown_temp_c", pynvml.NVML_TEMPERATURE_THRESHOLD_SLOWDOWN),
         "shutdown_temp_c": threshold(asker, "shutdown_temp_c", pynvml.NVML_TEMPERATURE_THRESHOLD_SHUTDOWN),
+        "memory_max_temp_c": threshold(asker, "memory_max_temp_c", pynvml.NVML_TEMPERATURE_THRESHOLD_MEM_MAX),
         "max_pcie_gen": ask("max_pcie_gen", pynvml.nvmlDeviceGetMaxPcieLinkGeneration),
         "max_pcie_width": ask("max_pcie_width", pynvml.nvmlDeviceGetMaxPcieLinkWidth),
         "links": [_link_facts(asker, link, active=active) for link, active in enumerate(links_active(asker))],

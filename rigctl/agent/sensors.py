@@ -11,6 +11,7 @@ from .cpu import CpuSensors, fans_rpm
 from .errors import NvmlUnavailable
 from .people import command_of, unit_of, user_of
 from .seeing import Thresholds
+from .surroundings import Surroundings
 
 if TYPE_CHECKING:
     from .wall import WallMeter
@@ -23,6 +24,7 @@ class Sensors:
         self._expected = expected_gpus
         self._wall = wall
         self._cpu = CpuSensors()
+        self._surroundings = Surroundings()
         self._boot_id = boot_id()
         self._nvml: nvml.Nvml | None = None
 
@@ -32,6 +34,7 @@ class Sensors:
         sample["gpus"] = self._cards()
         sample.update(self._cpu.read(time.monotonic()))
         sample["fans_rpm"] = fans_rpm()
+        sample.update(self._surroundings.read())
         sample["wall_power_w"], sample["wall_error"] = self._wall.power() if self._wall else (None, None)
         return sample
 

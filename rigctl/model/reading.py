@@ -43,6 +43,8 @@ class GpuFacts(_Reading):
     power_max_w: float | None = None
     slowdown_temp_c: float | None = None
     shutdown_temp_c: float | None = None
+    memory_max_temp_c: float | None = None
+    """What the card itself calls the highest temperature of its memory, °C."""
     max_pcie_gen: int | None = None
     max_pcie_width: int | None = None
     links: tuple[LinkFacts, ...] = ()
@@ -123,6 +125,12 @@ class GpuSample(_Reading):
     mem_mhz: int | None = None
     util_pct: int | None = None
     fan_pct: int | None = None
+    """What is asked of the fans, % (NVML says no more); 0 where they rest, or where water cools the card."""
+    fan_rpm: int | None = None
+    """What the fans' own tachometer says, where driver and card show it."""
+    memory_temp_c: float | None = None
+    margin_c: float | None = None
+    """How far the hottest spot is from slowing the card down, °C; newer cards and drivers only."""
     throttle: int | None = None
     """NVML's clocks throttle (event) reasons, a mask of bits."""
     pcie_gen: int | None = None
@@ -143,6 +151,12 @@ class Sample(_Reading):
     cpu_temp_c: float | None = None
     cpu_power_w: float | None = None
     cpu_util_pct: float | None = None
+    fans_rpm: dict[str, int] = Field(default_factory=dict)
+    """Tachometers of fans and pumps by `CHIP LABEL`; a header without a fan says 0 for ever."""
+    coolant_temps_c: dict[str, float] = Field(default_factory=dict)
+    """Temperatures of the water by `CHIP LABEL`, where a sensor shows one."""
+    room_temps_c: dict[str, float] = Field(default_factory=dict)
+    """Temperatures of room or intake air by `CHIP LABEL`, where a sensor shows one."""
     wall_power_w: float | None = None
     wall_error: str | None = None
     controller_wall_s: float | None = None

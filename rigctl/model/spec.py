@@ -45,6 +45,20 @@ class LimitsSpec(_Literal):
 
     max_settled_gpu_temp_c: float | None = Field(default=None, gt=0, lt=120)
     """Mean of the last third of the GPU burn, °C."""
+    max_settled_gpu_memory_temp_c: float | None = Field(default=None, gt=0, lt=130)
+    """The same for the cards' memory, where it can be read; None: what the card itself allows."""
+    max_gpu_temp_spread_c: float | None = Field(default=None, gt=0, lt=60)
+    """How much warmer than the median of the others a card may settle, °C."""
+    max_gpu_c_per_w: float | None = Field(default=None, gt=0, lt=2)
+    """Thermal resistance of a card to the room, °C/W, against the room's sensor or else the card's own rest."""
+    max_gpu_c_per_w_coolant: float | None = Field(default=None, gt=0, lt=2)
+    """The same against the coolant's sensor, where the rig has one."""
+    max_gpu_c_per_w_rise_share: float = Field(default=0.20, gt=0, lt=1)
+    """How far either resistance may be above the rig's newest accepted run."""
+    max_rest_temp_c: float | None = Field(default=None, gt=0, lt=90)
+    """Room as its sensor shows it, or else the coolest card at rest before any load, °C."""
+    max_fan_pct: float | None = Field(default=None, gt=0, le=100)
+    """What may be asked of a card's fans while it settles, %: the nearest thing to noise."""
     guard_max_gpu_temp_c: float = Field(gt=0, lt=120)
     """The burn stops itself at this core temperature, °C; never looser than the card's slowdown − 5."""
     guard_max_gpu_memory_temp_c: float | None = Field(default=None, gt=0, lt=130)
@@ -167,6 +181,8 @@ class ProfileSpec(_Literal):
     workloads: tuple[Workload, ...] = Field(default=(), strict=False)
     """Further steps; what the spec does not ask of the rig is left out."""
     sample_hz: float = Field(gt=0, le=50)
+    early_stop: bool = False
+    """Whether a GPU burn may end as soon as its verdict is certain; see docs/early-stop.md for when it never does."""
     controller_lost_s: float = Field(default=60, gt=0)
     """The burn stops itself after so long without a word from the controller, seconds."""
     ramp_seconds: float = Field(default=5, ge=0, le=60)
