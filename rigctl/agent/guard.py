@@ -212,6 +212,7 @@ class Guard:
             return
         seconds = min(self.plan.ramp_s, step.seconds * LONGEST_SHARE)
         self._ramp = Ramp(limits, seconds, lambda event, **detail: self._say(event, step.name, **detail))
+        self.sampler.step = RAMP  # before the first limit moves
         self._ramp.start()
 
     def _say(self, event: str, step: str, **detail: Any) -> None:

@@ -7,6 +7,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, Protocol
 
+from .ramp import RAMP
 from .seeing import Seeing
 
 if TYPE_CHECKING:
@@ -91,6 +92,9 @@ class Sampler(threading.Thread):
     def _sample(self) -> None:
         step = self.step
         sample = self._source.read(self._seq, step)
+        if RAMP in (step, self.step):
+            # The limits moved while the cards were read one after another.
+            sample["step"] = step = RAMP
         self._seq += 1
         self.seeing.take(sample, self._source.thresholds())
         self._write(sample)

@@ -404,6 +404,29 @@ def test_a_source_that_raises_gives_no_valid_sample_and_the_thread_lives(caplog:
     assert "unknown kind" in caplog.text
 
 
+def test_a_sample_during_which_the_limits_began_to_rise_belongs_to_the_ramp() -> None:
+    class Ramping(Cards):
+        def read(self, seq: int, step: str) -> dict[str, Any]:
+            sampler.step = "ramp"
+            return super().read(seq, step)
+
+    taken: list[dict[str, Any]] = []
+    enough = threading.Event()
+
+    def write(line: dict[str, Any]) -> None:
+        taken.append(line)
+        enough.set()
+
+    sampler = Sampler(Ramping(), 50, write)
+    sampler.step = "all_burn"
+    sampler.start()
+    assert enough.wait(5)
+    assert sampler.end(timeout_s=1)
+    assert {sample["step"] for sample in taken} == {"ramp"}
+    assert sampler.has_sampled("ramp")
+    assert not sampler.has_sampled("all_burn")
+
+
 def test_sd_notify_speaks_to_the_socket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     address = str(tmp_path / "notify")
     monkeypatch.setenv("NOTIFY_SOCKET", address)
