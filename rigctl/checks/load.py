@@ -24,6 +24,10 @@ BUSY_PCT = 50
 """A card is loaded from this utilisation on; a burn keeps it at 100 %."""
 RAMP_S = 2.0
 """Lanes and clocks need a moment to wake: loaded samples of the first two seconds are left out where it matters."""
+ENDING_S = 1.0
+"""A card's sensors are read one after another: in the last second of a load the lanes may sleep already while its
+utilisation, a mean, still shows it. So these are left out there too.
+"""
 FEWEST = 3
 """Fewer samples than this are no measurement."""
 
@@ -74,8 +78,8 @@ def loaded(readings: Readings, step: str, uuid: str, *, after_ramp: bool = False
         if gpu.uuid == uuid and gpu.error is None and (gpu.util_pct is None or gpu.util_pct >= BUSY_PCT)
     ]
     if after_ramp and timed:
-        start = timed[0].t_s + RAMP_S
-        return [one for one in timed if one.t_s >= start]
+        start, end = timed[0].t_s + RAMP_S, timed[-1].t_s - ENDING_S
+        return [one for one in timed if start <= one.t_s <= end]
     return timed
 
 

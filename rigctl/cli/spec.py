@@ -84,12 +84,14 @@ def show(rigs: RigsArg = "all", inventory: InventoryOpt = None, as_json: JsonOpt
 
 
 def _print_unfit(rig: str, unfit: Unfit) -> None:
-    console.print(f"{rig} was not healthy in run {unfit.run_id}, so nothing is learned from it:", markup=False)
+    console.print(
+        f"{rig} was not healthy in run {unfit.run_id}, so nothing is learned from it:", markup=False, soft_wrap=True
+    )
     for verdict in unfit.verdicts:
         about = f"{verdict.verdict.value:<6} {verdict.key}: {verdict.reason}"
         console.print(f"  {about}", markup=False, soft_wrap=True)
     checks = " ".join(f"--despite {check}" for check in dict.fromkeys(v.check for v in unfit.verdicts))
-    console.print("mend it and accept it again; where this is how rigs of the class are:", markup=False)
+    console.print("mend it and accept it again; where this is how rigs of the class are:", markup=False, soft_wrap=True)
     console.print(f"  rigctl spec learn {rig} {checks}", markup=False, soft_wrap=True)
 
 
