@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import announce
 from .clock import stamp
+from .counters import COUNTERS, in_time
 from .cpu import cpu_critical_temp_c
 from .decide import all_seen, decide, limits_in_words
 from .kernel import KernelFollower
@@ -131,6 +132,7 @@ class Guard:
         self.notifier.ready(f"run {self.plan.run_id}")
         self._wait_for_cards()
         self._say("guard_limits", BEFORE, **limits_in_words(self.limits, self.situation()))
+        self._count("before")
         puts_to_work = any(step.loads for step in self.plan.steps)
         if puts_to_work:
             announce.tell_aside(announce.begins(self.plan))
@@ -171,6 +173,8 @@ class Guard:
         self.steps.tick(seen.now_s)
         ramps = self._ramp is not None and self._ramp.is_alive() and bool(self.steps.running)
         self.sampler.step = RAMP if ramps else self.steps.step
+        if ramps:
+            self.sampler.seeing.unsteady(seen.now_s)
         self._keep_alive(seen.now_s)
 
     def _wait_for_cards(self) -> None:
@@ -183,6 +187,10 @@ class Guard:
             time.sleep(TICK_S)
         # A card that still shows nothing is stale already, not only after some more seconds.
         self._watched_since_s = deadline - FIRST_SAMPLE_S
+
+    def _count(self, when: str) -> None:
+        """Note the counters of links and bus; a driver that does not answer holds nobody for long."""
+        self.spool.append(COUNTERS, in_time(when, lambda: self._keep_alive(time.monotonic())))
 
     def _keep_alive(self, now_s: float) -> None:
         """Keep the watchdog quiet, but not when a load resists: then systemd clears the control group."""
@@ -232,6 +240,7 @@ class Guard:
         while not self.sampler.has_sampled(AFTER) and time.monotonic() < deadline:
             self._keep_alive(time.monotonic())
             time.sleep(TICK_S)
+        self._count("after")
         hangs = not self.sampler.end(timeout_s=1.0)
         self.notifier.alive()
         self.kernel.end(timeout_s=FINISH_S / 3)

@@ -27,7 +27,7 @@ _RUN_SCRIPT = f"""import runpy, sys
 runpy.run_module("{SCRIPTS}." + sys.argv.pop(1), run_name="__main__", alter_sys=True)
 """
 """Runs one module of a folder's package, so that scripts can import each other."""
-TERM_GRACE_S = 0.4
+TERM_GRACE_S = 0.2
 """Between SIGTERM and SIGKILL, seconds: a guard stop ends the load within a second."""
 
 

@@ -6,11 +6,14 @@ import argparse
 import json
 import sys
 import traceback
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from . import commands
 from .errors import AgentError, TooSlow
 from .places import Places
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class _Parser(argparse.ArgumentParser):
@@ -34,7 +37,7 @@ def _parser() -> argparse.ArgumentParser:
         command = parsers.add_parser(name)
         command.add_argument("--gpu-burn-dir", default="")
         command.add_argument("--torch-venv", default="")
-    for name in ("start", "users"):
+    for name in ("start", "users", "probes"):
         parsers.add_parser(name)
     for name in ("guard", "restore", "poll", "stop", "ack"):
         parsers.add_parser(name).add_argument("--run", required=True)
@@ -47,10 +50,11 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _answer(asked: argparse.Namespace, places: Places) -> dict[str, Any]:
-    answers = {
+    answers: dict[str, Callable[[], dict[str, Any]]] = {
         "facts": lambda: commands.facts(asked.gpu_burn_dir, asked.torch_venv),
         "probe": lambda: commands.probe(asked.gpu_burn_dir, asked.torch_venv),
         "users": lambda: commands.users(places),
+        "probes": commands.probes,
         "start": lambda: commands.start(sys.stdin.buffer.read(), places),
         "poll": lambda: commands.poll(asked.run, dict(asked.offset), places),
         "stop": lambda: commands.stop(asked.run, asked.reason, places),

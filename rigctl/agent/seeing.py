@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from .situation import CardSeen, FanStill, OthersWork, ProcessorSeen
-from .trend import Trend
+from .trend import STEP_S, Trend
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -39,8 +39,13 @@ class Seeing:
     _turned: set[tuple[str, int | None]] = field(default_factory=set)
     """Fans and pumps that have turned in this run."""
     _still: dict[tuple[str, int | None], FanStill] = field(default_factory=dict)
+    _steady_from_s: float = 0.0
     _others: OthersWork | None = None
     _others_pids: frozenset[int] = frozenset()
+
+    def unsteady(self, now_s: float) -> None:
+        """The load is still being raised: until it has been whole for two seconds no temperature is carried on."""
+        self._steady_from_s = now_s + 2 * STEP_S
 
     def take(self, sample: Mapping[str, Any], thresholds: Mapping[str, Thresholds]) -> None:
         """Take in one sample. What is no valid reading leaves the last valid one to grow old."""
@@ -94,6 +99,7 @@ class Seeing:
     def _card(self, card: Mapping[str, Any], t_s: float, thresholds: Mapping[str, Thresholds]) -> CardSeen:
         uuid, own = card["uuid"], thresholds.get(card["uuid"], Thresholds())
         core, memory, memory_temp_c = self._cores[uuid], self._memories[uuid], card.get("memory_temp_c")
+        steady = t_s >= self._steady_from_s
         core.add(t_s, card["temp_c"])
         if memory_temp_c is not None:
             memory.add(t_s, memory_temp_c)
@@ -102,9 +108,9 @@ class Seeing:
             temp_c=card["temp_c"],
             t_mono_s=t_s,
             slowdown_temp_c=own.slowdown_temp_c,
-            soon_c=core.soon_c(),
+            soon_c=core.soon_c() if steady else None,
             memory_temp_c=memory_temp_c,
-            memory_soon_c=memory.soon_c(),
+            memory_soon_c=memory.soon_c() if steady else None,
             memory_max_temp_c=own.memory_max_temp_c,
             margin_c=card.get("margin_c"),
             power_brake=bool((card.get("throttle") or 0) & POWER_BRAKE),

@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 AGENT = "/var/cache/rigctl/agent.pyz"
 BURN_DIR = "/opt/standin"
 BURNER = """#!/bin/bash
-# Keeps both cards busy, has a child of its own, and takes no notice of SIGTERM.
+# Keeps both cards busy (with -i one), has a child of its own, and takes no notice of SIGTERM.
 trap '' TERM
-printf 'gpu 0 burn 1.0 20000\\ngpu 1 burn 1.0 20000\\n' >"/run/rigsim/load/$$"
+only=; [ "$1" = -i ] && only=$2
+for card in ${only:-0 1}; do echo "gpu $card burn 1.0 20000"; done >"/run/rigsim/load/$$"
 sleep "${!#}" &
 wait
 """

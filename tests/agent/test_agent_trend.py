@@ -74,6 +74,17 @@ def test_what_is_no_valid_reading_leaves_the_last_one_to_grow_old(card: dict[str
     assert seeing.cards()["GPU-a"].t_mono_s == 1.0
 
 
+def test_nothing_is_carried_on_while_the_load_is_raised_and_for_two_seconds_after() -> None:
+    seeing = Seeing()
+    for n in range(40):
+        t_s = n / 4
+        if t_s <= 4:
+            seeing.unsteady(t_s)
+        seeing.take(sample(t_s, temp_c=40.0 + 5 * t_s, memory_temp_c=50.0 + 5 * t_s), {})
+        card = seeing.cards()["GPU-a"]
+        assert (card.soon_c is None) is (card.memory_soon_c is None) is (t_s < 6)
+
+
 def test_a_header_without_a_fan_is_none_that_stands_still() -> None:
     seeing = Seeing()
     rpm = {"fans_rpm": {"chip pump": 2400, "chip fan5": 0}}

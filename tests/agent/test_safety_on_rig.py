@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,12 +17,14 @@ import yaml
 from .on_rig import BURN_DIR, until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from .on_rig import OnRig
 
 pytestmark = [pytest.mark.rigs, pytest.mark.slow, pytest.mark.timeout(600)]
 
+Record = Callable[[str, object], None]
+"""pytest's record_property: what was measured stands in the JUnit report."""
 RIGCTL = Path(sys.executable).parent / "rigctl"
 LOST_S = 20
 """`controller_lost_s` of these runs."""
@@ -64,7 +67,9 @@ def start_burn(rig: OnRig, **changed: object) -> None:
     assert state.split()[-1] == "inactive"
 
 
-def test_a_card_that_heats_at_5_degrees_a_second_is_stopped_before_its_limit(rig: OnRig) -> None:
+def test_a_card_that_heats_at_5_degrees_a_second_is_stopped_before_its_limit(
+    rig: OnRig, record_property: Record
+) -> None:
     rig.shell("/usr/local/lib/rigsim/fault apply pump_dead")
     rig.shell("cp /var/lib/rigsim/identity.json /root/identity.json")
     change = f"i['card']['capacity_j_per_c'] = {FAST_J_PER_C}"
@@ -83,6 +88,7 @@ def test_a_card_that_heats_at_5_degrees_a_second_is_stopped_before_its_limit(rig
     assert (stop["reason"], stop["limit"], stop["sensor"]) == ("temperature", 80, "core")
     samples = rig.samples()
     hottest = max(gpu.temp_c or 0 for sample in samples for gpu in sample.gpus)
+    record_property("hottest_c", hottest)
     assert hottest < 82
     loaded = [sample for sample in samples if sample.step == "gpu_burn"]
     rise = (loaded[-1].gpus[0].temp_c or 0) - (loaded[0].gpus[0].temp_c or 0)
@@ -103,9 +109,13 @@ def test_limits_are_raised_in_steps_and_samples_say_so(rig: OnRig) -> None:
     assert rig.ask("stop", "--run", rig.run_id)["left_running"] == []
 
 
-def test_a_burn_does_not_outlive_its_killed_guard_and_the_rig_is_as_before(as_found: OnRig) -> None:
+def test_a_burn_does_not_outlive_its_killed_guard_and_the_rig_is_as_before(
+    as_found: OnRig, record_property: Record
+) -> None:
     start_burn(as_found)
-    assert as_found.seconds_until_quiet(f"kill -KILL {as_found.guard_pid()}", 10) < 5
+    outlived_s = as_found.seconds_until_quiet(f"kill -KILL {as_found.guard_pid()}", 10)
+    record_property("outlived_s", outlived_s)
+    assert outlived_s < 5
     until(lambda: as_found.active() == "failed", 60)
     assert as_found.unit_result() == "signal"
     restored = json.loads("".join(as_found.spooled("restored.json")))
@@ -114,18 +124,22 @@ def test_a_burn_does_not_outlive_its_killed_guard_and_the_rig_is_as_before(as_fo
     assert "service miner.service started again" in restored["restored"]
 
 
-def test_a_burn_does_not_outlive_a_guard_that_hangs(as_found: OnRig) -> None:
+def test_a_burn_does_not_outlive_a_guard_that_hangs(as_found: OnRig, record_property: Record) -> None:
     start_burn(as_found)
-    assert as_found.seconds_until_quiet(f"kill -STOP {as_found.guard_pid()}", 10) < 5
+    outlived_s = as_found.seconds_until_quiet(f"kill -STOP {as_found.guard_pid()}", 10)
+    record_property("outlived_s", outlived_s)
+    assert outlived_s < 5
     until(lambda: as_found.active() == "failed", 60)
     assert as_found.unit_result() == "watchdog"
 
 
-def test_a_burn_does_not_outlive_the_last_word_of_its_controller(as_found: OnRig) -> None:
+def test_a_burn_does_not_outlive_the_last_word_of_its_controller(as_found: OnRig, record_property: Record) -> None:
     start_burn(as_found, controller_lost_s=30)
     until(lambda: as_found.active() == "inactive", 120)
     assert as_found.stop_event()["reason"] == "controller_lost"
-    assert 30 < as_found.event_s("load_exited") - as_found.heard_s() < 30 + 5
+    silent_s = as_found.event_s("load_exited") - as_found.heard_s()
+    record_property("beyond_controller_lost_s", silent_s - 30)
+    assert 30 < silent_s < 30 + 5
 
 
 def test_a_killed_poll_is_no_stop_and_the_next_one_goes_on(rig: OnRig) -> None:
@@ -205,24 +219,28 @@ def kill_sshd(rig: OnRig) -> Callable[[], object]:
 
 @pytest.mark.parametrize("cut", [cut_network, kill_sshd])
 def test_a_burn_does_not_outlive_its_way_to_the_controller(
-    burning: tuple[OnRig, Controller], cut: Callable[[OnRig], Callable[[], object]]
+    burning: tuple[OnRig, Controller], cut: Callable[[OnRig], Callable[[], object]], record_property: Record
 ) -> None:
     rig, _controller = burning
     mend = cut(rig)
     try:
         until(lambda: rig.active() == "inactive", 120)
         assert rig.stop_event()["reason"] == "controller_lost"
-        assert LOST_S < rig.event_s("load_exited") - rig.heard_s() < LOST_S + 5
+        silent_s = rig.event_s("load_exited") - rig.heard_s()
+        record_property("beyond_controller_lost_s", silent_s - LOST_S)
+        assert LOST_S < silent_s < LOST_S + 5
     finally:
         mend()
 
 
-def test_a_burn_does_not_outlive_its_controller(burning: tuple[OnRig, Controller]) -> None:
+def test_a_burn_does_not_outlive_its_controller(burning: tuple[OnRig, Controller], record_property: Record) -> None:
     rig, controller = burning
     controller.kill()
     until(lambda: rig.active() == "inactive", 120)
     assert rig.stop_event()["reason"] == "controller_lost"
-    assert LOST_S < rig.event_s("load_exited") - rig.heard_s() < LOST_S + 5
+    silent_s = rig.event_s("load_exited") - rig.heard_s()
+    record_property("beyond_controller_lost_s", silent_s - LOST_S)
+    assert LOST_S < silent_s < LOST_S + 5
 
 
 def test_a_second_acceptance_is_refused_with_who_and_since_when(rig: OnRig) -> None:
@@ -261,3 +279,34 @@ def test_heavy_work_on_the_processor_and_people_logged_in_are_named(rig: OnRig) 
         rig.shell("pkill -x yes || true")
         held.terminate()
         held.wait()
+
+
+def command(rig: OnRig, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    inventory = rig.state.inventory
+    (inventory / "group_vars" / "all" / "tests.yml").write_text(yaml.safe_dump({"gpu_burn_dir": BURN_DIR}))
+    asked = [RIGCTL, *words, "-i", str(inventory), "--json"]
+    return subprocess.run(
+        asked, capture_output=True, text=True, check=False, timeout=300, cwd=folder, stdin=subprocess.DEVNULL
+    )
+
+
+def test_one_card_is_found_by_its_load_and_the_other_rests(rig: OnRig, tmp_path: Path) -> None:
+    done = command(rig, tmp_path, "identify", "rig1", "slot2", "--seconds", "10")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["slot"] == 2
+    assert found["max_power_w"] > 5 * found["others_max_power_w"]
+    assert found["stopped"] is None
+    assert rig.shell("ls /var/lib/rigctl/runs").strip() == ""
+    unknown = command(rig, tmp_path, "identify", "rig1", "ffff")
+    assert (unknown.returncode, "means 0 cards" in unknown.stderr) == (3, True)
+
+
+def test_the_evidence_of_a_rig_is_bundled_and_says_what_is_missing(rig: OnRig, tmp_path: Path) -> None:
+    done = command(rig, tmp_path, "evidence", "rig1", "--output", "rig1.tar.gz")
+    assert done.returncode == 0, done.stderr
+    pieces = {piece["file"]: piece for piece in json.loads(done.stdout)["pieces"]}
+    assert pieces["rig/nvidia-smi-q.xml"]["bytes"] > 1000
+    assert pieces["rig/agent.json"]["problem"] is None
+    assert pieces["rig/ipmi-events.txt"]["problem"], "no management controller is simulated"
+    assert (tmp_path / "rig1.tar.gz").stat().st_mode & 0o077 == 0
