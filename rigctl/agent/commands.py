@@ -40,16 +40,35 @@ def facts(gpu_burn_dir: str, torch_venv: str) -> dict[str, Any]:
 
 def probe(gpu_burn_dir: str, torch_venv: str) -> dict[str, Any]:
     """A look at the rig that changes nothing: facts, one sample, what the driver told the kernel log in this boot."""
-    from .sensors import Sensors  # noqa: PLC0415 - as in facts
+    from .probes import PROBE_S, bounded  # noqa: PLC0415 - as in facts
 
     identity = facts(gpu_burn_dir, torch_venv)
-    sensors = Sensors(tuple(card["uuid"] for card in identity["gpus"]), None)
-    sensors.read(0, "idle")
-    time.sleep(CPU_WINDOW_S)
     messages, reason = _kernel_since(0.0)
     told = [message for message in messages if kernel_log.DRIVER_LINES.search(message["message"])]
-    sample = sensors.read(0, "idle")
-    return {"facts": identity, "sample": sample, "kernel": told, "kernel_read": reason is None, "kernel_error": reason}
+    kernel = {"kernel": told, "kernel_read": reason is None, "kernel_error": reason}
+    uuids = tuple(card["uuid"] for card in identity["gpus"])
+    sample, asked = bounded("sample", lambda: _sample(uuids), PROBE_S)
+    if sample is None:
+        raise AgentError(
+            f"no sample within {asked.limit_s:g} s: {asked.stuck or 'the driver does not answer'}", "reboot the rig"
+        )
+    return {"facts": identity, "sample": sample, **kernel}
+
+
+def _sample(uuids: tuple[str, ...]) -> dict[str, Any]:
+    from .sensors import Sensors  # noqa: PLC0415 - as in facts
+
+    sensors = Sensors(uuids, None)
+    sensors.read(0, "idle")
+    time.sleep(CPU_WINDOW_S)
+    return sensors.read(0, "idle")
+
+
+def probes() -> dict[str, Any]:
+    """Ask `nvidia-smi` about the links: how long each question takes, and whether it ends at all."""
+    from .probes import ask_all  # noqa: PLC0415 - as in facts
+
+    return ask_all()
 
 
 def users(places: Places) -> dict[str, Any]:

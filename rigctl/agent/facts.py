@@ -8,13 +8,16 @@ import re
 import shutil
 import socket
 import subprocess
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from . import nvml, nvml_facts, tools
+from . import bus, nvml, nvml_facts, tools
 from .clock import boot_id
 from .cpu import CpuSensors
 from .errors import NvmlUnavailable
+from .pairs import pair_facts
+from .probes import bounded
 
 LIBRARY = "libnvidia-ml.so.1"
 TIMEOUT_S = 10
@@ -23,14 +26,12 @@ TIMEOUT_S = 10
 def read_facts(gpu_burn_dir: str, torch_venv: str) -> dict[str, Any]:
     """Everything that identifies this rig, as `Facts`; what could not be read stands in `errors`."""
     errors: list[str] = []
-    driver, gpus, processes = _driver_and_cards(errors)
     return {
         **_machine(),
-        "driver": driver,
-        "gpus": gpus,
+        **_cards_in_time(errors),
+        "numa_nodes": bus.numa_nodes(),
         "tools": tools.find_tools(gpu_burn_dir, torch_venv),
         "users_logged_in": _users_logged_in(errors),
-        "compute_processes": processes,
         "errors": errors,
         "missing": CpuSensors().missing(),
     }
@@ -94,23 +95,42 @@ def _ldconfig_cache(errors: list[str]) -> str:
     return done.stdout.decode(errors="replace")
 
 
-def _driver_and_cards(errors: list[str]) -> tuple[dict[str, Any], list[dict[str, Any]], list[str]]:
+def _cards_in_time(errors: list[str]) -> dict[str, Any]:
+    """Driver and cards. NVML is asked by a process of its own: the driver of a dead card may never answer."""
     driver: dict[str, Any] = {
         "loaded": loaded_driver(),
         "library": library_on_disk(_ldconfig_cache(errors)),
         "nvml_error": None,
         "cuda_driver": None,
     }
+    answer, probe = bounded("NVML", _driver_and_cards)
+    if answer is None:
+        driver["nvml_error"] = f"no answer within {probe.limit_s:g} s" + (f": {probe.stuck}" if probe.stuck else "")
+        answer = {"driver": {}, "gpus": [], "pairs": [], "places": [], "compute_processes": [], "errors": []}
+    found = answer.pop("driver")
+    errors += answer.pop("errors")
+    found["library"] = driver["library"] or found.get("library")
+    return {**answer, "driver": {**driver, **found}, "probes": [asdict(probe)]}
+
+
+def _driver_and_cards() -> dict[str, Any]:
+    """What NVML says, and where the kernel shows each card; `errors` names what could not be read."""
+    errors: list[str] = []
+    nothing: dict[str, Any] = {"gpus": [], "pairs": [], "places": [], "compute_processes": [], "errors": errors}
     try:
         opened = nvml.Nvml()
     except NvmlUnavailable as error:
-        driver["nvml_error"] = error.message
-        return driver, [], []
+        return {**nothing, "driver": {"nvml_error": error.message}}
     try:
-        driver["library"] = driver["library"] or nvml_facts.library_version()
-        driver["cuda_driver"] = nvml_facts.cuda_driver()
         errors += opened.problems
-        return driver, [_card(card, errors) for card in opened.cards], _processes(opened, errors)
+        return {
+            "driver": {"library": nvml_facts.library_version(), "cuda_driver": nvml_facts.cuda_driver()},
+            "gpus": [_card(card, errors) for card in opened.cards],
+            "pairs": pair_facts(opened.cards),
+            "places": [{"uuid": card.uuid, **bus.place(card.pci_bus_id)} for card in opened.cards],
+            "compute_processes": _processes(opened, errors),
+            "errors": errors,
+        }
     finally:
         opened.close()
 

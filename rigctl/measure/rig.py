@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from rigctl.checks import power, software, topology
 from rigctl.checks.measure import RESTORED
+from rigctl.checks.probes import PROBES
 from rigctl.errors import CommandFailed, RigctlError
 from rigctl.measure.claim import Claim
 from rigctl.measure.plan import build_plan, has_load, history_limits, step_seconds
@@ -44,6 +45,8 @@ START_TIMEOUT_S = 240
 STOP_TIMEOUT_S = 120
 """More than all that the agent itself waits for, seconds: for a start that is under way, for systemd's answers, and for
 the guard, which takes up to half a minute to end its load and to bring its readings to the disk."""
+PROBES_TIMEOUT_S = 60
+"""More than all that the agent's bounded questions may take, seconds."""
 QUICK_CHECKS = (
     software.driver_version,
     topology.gpu_count,
@@ -149,6 +152,7 @@ class RigMeasurement:
             self._ended(left=f"idle; no load was started ({reason})")
         else:
             self._carry_out(session, facts)
+        self._probes(session, facts)
         self._kernel(session)
 
     def _go_on(self) -> None:
@@ -216,6 +220,14 @@ class RigMeasurement:
         session.ask("ack", "--run", self.run_dir.run_id, during="the plan's end")
         self._started = False
         self._ended(left=_still_running(left) or (self.outcome.left or "idle") + self._put_back())
+
+    def _probes(self, session: RigSession, facts: Facts) -> None:
+        """Ask nvidia-smi through the agent, which bounds it: after a load a dead card may answer nobody any more."""
+        if any(probe.exit_status is None for probe in facts.probes):
+            return  # it did not even answer for the facts, which say so
+        self._at("probes")
+        reply = session.ask("probes", during="probes", timeout_s=PROBES_TIMEOUT_S)
+        self.run_dir.write_json_atomic(f"{self.rig.name}/{PROBES}", reply)
 
     def _put_back(self) -> str:
         """What the rig itself says of its settings, for people; `measure.left_as_found` judges it."""

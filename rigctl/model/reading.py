@@ -7,6 +7,8 @@ with the reason.
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import BaseModel, ConfigDict, Field
 
 
@@ -83,6 +85,43 @@ class ToolFacts(_Reading):
     """Version of the CUDA toolkit, such as `11.7`."""
 
 
+class PairFacts(_Reading):
+    """How the driver says that two cards can reach each other's memory."""
+
+    slots: tuple[int, int]
+    read: str | None = None
+    """`OK`, or nvidia-smi's word for why not: `CNS` chipset, `TNS` topology, `DR` switched off, `NS`, `U`."""
+    write: str | None = None
+    missing: str = ""
+
+
+class PlaceFacts(_Reading):
+    """Where the kernel shows one card."""
+
+    uuid: str
+    pci_address: str
+    listed: bool
+    """Whether the kernel lists the device at all."""
+    numa_node: int | None = None
+    """None where the firmware does not tell."""
+    root_port: str | None = None
+
+
+class ProbeFacts(_Reading):
+    """One bounded question to the driver, and how it went."""
+
+    name: str
+    """`NVML`, or the command: `nvidia-smi topo -m`."""
+    seconds: float = Field(ge=0)
+    limit_s: float = Field(gt=0)
+    """It is ended after so long."""
+    exit_status: int | None = None
+    """None where it had to be ended."""
+    stuck: str | None = None
+    """What its process waits in, where not even SIGKILL ended it."""
+    said: str = ""
+
+
 class Facts(_Reading):
     """`facts.json`: hardware and software identity of one rig."""
 
@@ -100,6 +139,12 @@ class Facts(_Reading):
     memory_mib: int = 0
     driver: DriverFacts
     gpus: tuple[GpuFacts, ...] = ()
+    pairs: tuple[PairFacts, ...] = ()
+    places: tuple[PlaceFacts, ...] = ()
+    numa_nodes: tuple[int, ...] = ()
+    """The NUMA nodes that are online."""
+    probes: tuple[ProbeFacts, ...] = ()
+    """How long the driver took to answer for these facts."""
     tools: ToolFacts = ToolFacts()
     users_logged_in: int = 0
     compute_processes: tuple[str, ...] = ()
@@ -189,6 +234,55 @@ class CommandReply(_Reading):
     exit_status: int
     stdout: str
     stderr: str
+
+
+class LinkCounters(_Reading):
+    """What one NVLink has counted since the driver was loaded; None where card or driver do not count it."""
+
+    link: int
+    replay: int | None = Field(default=None, ge=0)
+    recovery: int | None = Field(default=None, ge=0)
+    crc_flit: int | None = Field(default=None, ge=0)
+    crc_data: int | None = Field(default=None, ge=0)
+
+
+class BusErrors(_Reading):
+    """AER's counters of one device: by kind (`correctable`, `nonfatal`, `fatal`) and name, or why there are none."""
+
+    address: str = ""
+    counts: dict[str, dict[str, int]] | None = None
+    blind: str | None = None
+    """Why the device shows none: no AER, switched off, or the firmware's own."""
+    error: str | None = None
+
+
+class BusErrorsOfCard(_Reading):
+    """AER's counters of one card and of the ports above it, the root port first."""
+
+    card: BusErrors
+    ports: tuple[BusErrors, ...] = ()
+
+
+class CardCounters(_Reading):
+    """The counters of one card at one moment."""
+
+    uuid: str
+    slot: int
+    links: tuple[LinkCounters, ...] = ()
+    pcie_replays: int | None = Field(default=None, ge=0)
+    aer: BusErrorsOfCard
+    missing: dict[str, str] = Field(default_factory=dict)
+    faults: tuple[str, ...] = ()
+
+
+class Counters(_Reading):
+    """One line of `counters.jsonl`: before the first load, or after the last one."""
+
+    when: Literal["before", "after"]
+    t_mono_s: float
+    seconds: float = Field(ge=0)
+    error: str | None = None
+    cards: tuple[CardCounters, ...] = ()
 
 
 class Readings(_Reading):

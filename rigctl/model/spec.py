@@ -38,6 +38,8 @@ class PartsSpec(_Literal):
     pcie_gen_under_load: int | None = Field(default=None, ge=1, le=6)
     """None: not known of this class yet; so for every optional figure below and in `LimitsSpec`."""
     pcie_width_under_load: int | None = Field(default=None, ge=1, le=32)
+    gpu_numa_nodes: tuple[int, ...] | None = Field(default=None, strict=False)
+    """The NUMA node of each card, in slot order."""
 
 
 class LimitsSpec(_Literal):
@@ -59,6 +61,18 @@ class LimitsSpec(_Literal):
     """Room as its sensor shows it, or else the coolest card at rest before any load, °C."""
     max_fan_pct: float | None = Field(default=None, gt=0, le=100)
     """What may be asked of a card's fans while it settles, %: the nearest thing to noise."""
+    max_nvlink_crc_errors: int = Field(default=100, ge=0)
+    """How much each counter of a link's CRC errors and replays may rise under load; a recovery is never allowed."""
+    max_pcie_replays: int = Field(default=80, ge=0)
+    """How many packets a card may have to send again over PCIe under load."""
+    max_aer_corrected_per_min: float = Field(default=32, ge=0)
+    """Corrected errors a minute that a card, or a port above it, may report to the kernel."""
+    max_probe_seconds: float | None = Field(default=None, gt=0)
+    """How long one question to NVML or `nvidia-smi` may take, seconds."""
+    min_p2p_one_way_gb_per_s: float | None = Field(default=None, gt=0)
+    """Between each pair of cards that the spec joins, in one direction at a time, GB/s."""
+    min_p2p_both_ways_gb_per_s: float | None = Field(default=None, gt=0)
+    """The same in both directions at once, their sum."""
     guard_max_gpu_temp_c: float = Field(gt=0, lt=120)
     """The burn stops itself at this core temperature, °C; never looser than the card's slowdown − 5."""
     guard_max_gpu_memory_temp_c: float | None = Field(default=None, gt=0, lt=130)
@@ -76,6 +90,13 @@ class LimitsSpec(_Literal):
     wall_power_gpu_burn_w: float | None = Field(default=None, gt=0)
     wall_power_all_burn_w: float | None = Field(default=None, gt=0)
     wall_power_tolerance_share: float = Field(default=0.10, gt=0, lt=1)
+
+
+class CoolingSpec(_Literal):
+    """Fans and pumps whose tachometers the rig must show."""
+
+    min_rpm: dict[str, int] = Field(default_factory=dict)
+    """Lowest speed under load, rpm, by sensor as the agent names it: `d5next Pump speed`."""
 
 
 class WallMeterSpec(_Literal):
@@ -118,6 +139,7 @@ class SpecFile(_Literal):
 
     parts: PartsSpec
     limits: LimitsSpec
+    cooling: CoolingSpec | None = None
     wall_meter: WallMeterSpec | None = None
     training: TrainingSpec | None = None
     sources: dict[str, str] = Field(default_factory=dict)
@@ -151,6 +173,7 @@ class RigSpec(_Literal):
     rig_class: str
     parts: PartsSpec
     limits: LimitsSpec
+    cooling: CoolingSpec | None = None
     wall_meter: WallMeterSpec | None = None
     training: TrainingSpec | None = None
     sources: dict[str, str] = Field(default_factory=dict)
