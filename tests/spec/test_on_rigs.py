@@ -41,7 +41,7 @@ def park(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("class")
     # At scale 20 the whole heat of a card that begins late comes within a second, which the guard takes for a fault.
     options = sim.UpOptions(
-        count=1, rig_class=RIG_CLASS, archive="2023", time_scale=5, directory=folder / "state", training=False
+        count=1, rig_class=RIG_CLASS, archive="2026", time_scale=5, directory=folder / "state", training=False
     )
     state = sim.up(options)
     try:
