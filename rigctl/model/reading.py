@@ -215,7 +215,8 @@ class RigEvent(_Reading):
     t_mono_s: float
     t_wall_s: float
     event: str
-    """step_started · step_finished · load_started · load_exited · guard_stopped · plan_finished · error."""
+    """guard_limits · step_started · step_finished · load_started · load_exited · ramp_finished · ramp_skipped ·
+    guard_stopped · step_skipped · plan_finished · error."""
     step: str | None = None
     detail: dict[str, object] = Field(default_factory=dict)
 
