@@ -31,14 +31,43 @@ _BURN = frozenset(
         "power.wall",
         "thermals.settled_gpu_temp",
         "thermals.throttle",
+        "thermals.fans",
+        "thermals.resistance",
+        "thermals.card_spread",
+        "thermals.steady_state",
+        "thermals.memory_temp",
+        "thermals.hotspot_temp",
+        "thermals.fan_speed",
         "topology.pcie_gen",
         "topology.pcie_width",
     }
 )
 _LOADED = _BURN | {"thermals.guard", "thermals.cpu_temp", "throughput.cpu_burn", "throughput.training"}
-_OF_CARD = _BURN | {"thermals.guard", "throughput.training", "topology.nvlink", "topology.nvlink_speed", "power.limit"}
-_OF_RUN = ("measure.telemetry", "measure.left_as_found")
+_COUNTED = ("topology.nvlink_errors", "topology.aer_port", "topology.aer_card", "topology.pcie_replays")
+_P2P_RATES = ("throughput.p2p_one_way", "throughput.p2p_both_ways")
+_P2P = ("topology.p2p_bytes", *_P2P_RATES)
+_OF_CARD = _BURN | {
+    *_COUNTED,
+    *_P2P,
+    "topology.p2p_access",
+    "thermals.guard",
+    "throughput.training",
+    "topology.nvlink",
+    "topology.nvlink_speed",
+    "power.limit",
+}
+_OF_RUN = ("measure.telemetry", "measure.left_as_found", "measure.probes", *_COUNTED, *_P2P)
 _HEAT = frozenset({"thermals.throttle", "throughput.burn_gflops", "power.share_of_limit", "power.wall"})
+_WARMTH = (
+    "thermals.card_spread",
+    "thermals.steady_state",
+    "thermals.memory_temp",
+    "thermals.hotspot_temp",
+    "thermals.fan_speed",
+    "thermals.guard",
+    *_HEAT,
+)
+"""What follows from a card that is too warm."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +93,14 @@ def _same_card(*checks: str) -> Callable[[CheckVerdict, CheckVerdict, Readings],
 def _touches(cause: str, other: str) -> bool:
     if cause == "rig" or not other.startswith(("slot", ABSENT)):
         return True
-    return cause.partition(" ")[0] in other.partition(" ")[0].split("-")
+    one, two = (set(subject.partition(" ")[0].split("-")) for subject in (cause, other))
+    return bool(one & two)
+
+
+def _what_it_cools(cause: CheckVerdict, other: CheckVerdict, _readings: Readings) -> bool:
+    """A fan of a card cools that card; a pump, or a fan of the rig, all of them."""
+    warm = other.check in ("thermals.resistance", "thermals.settled_gpu_temp", *_WARMTH)
+    return warm and (not cause.subject.startswith("slot") or _touches(cause.subject, other.subject))
 
 
 def _unmeasured(*checks: str) -> Callable[[CheckVerdict, CheckVerdict, Readings], bool]:
@@ -93,13 +129,23 @@ def _nvml(_cause: CheckVerdict, other: CheckVerdict, readings: Readings) -> bool
     )
 
 
+def _needs_driver(_cause: CheckVerdict, other: CheckVerdict, _readings: Readings) -> bool:
+    """Where the driver hangs, nothing that has to ask it can be measured any more."""
+    info = CATALOGUE.get(other.check)
+    return other.verdict is Verdict.ERROR and bool(
+        info and (info.nvml or info.steps or info.id.startswith("software."))
+    )
+
+
 def _card_gone(_cause: CheckVerdict, other: CheckVerdict, readings: Readings) -> bool:
     """An absent card takes its links, its share of the wall power and its place in the burn with it."""
     if readings.facts is not None and not readings.facts.gpus:
         return _nvml(_cause, other, readings)
     if other.subject == ABSENT or other.check in ("topology.nvlink", "topology.nvlink_speed"):
         return True
-    if other.check == "throughput.training":
+    if other.check in ("topology.p2p_access", "topology.nvlink_errors", *_P2P):
+        return other.verdict is Verdict.ERROR
+    if other.check in ("throughput.training", "thermals.card_spread", "thermals.fans"):
         return other.verdict is Verdict.ERROR
     return other.check == "power.wall" or (other.check == "throughput.gpu_burn" and other.subject == "rig")
 
@@ -118,19 +164,34 @@ def _its_waiver(cause: CheckVerdict, other: CheckVerdict, _readings: Readings) -
 RULES: tuple[Rule, ...] = (
     Rule("measure.reached", _everything),
     Rule("kernel.same_boot", _unmeasured(*_OF_RUN, "kernel.xid", *_LOADED), (Verdict.FAIL,)),
+    Rule("kernel.xid", _whole_rig("measure.probes", "measure.left_as_found"), (Verdict.FAIL,)),
+    Rule("measure.probes", _needs_driver, (Verdict.FAIL,)),
     Rule("software.driver_version", _nvml),
     Rule("topology.gpu_count", _card_gone),
     Rule("kernel.xid", _same_card(*_OF_CARD), (Verdict.FAIL,)),
-    Rule("topology.nvlink", _same_card("topology.nvlink_speed")),
-    Rule("thermals.settled_gpu_temp", _same_card("thermals.guard", *_HEAT), (Verdict.FAIL,)),
+    Rule(
+        "topology.nvlink",
+        _same_card("topology.nvlink_speed", "topology.nvlink_errors", "topology.p2p_access", *_P2P_RATES),
+    ),
+    Rule("topology.nvlink_errors", _same_card(*_P2P_RATES), (Verdict.FAIL,)),
+    Rule("topology.p2p_access", _same_card(*_P2P_RATES), (Verdict.FAIL,)),
+    Rule("topology.aer_port", _same_card("topology.aer_card", "topology.pcie_replays"), (Verdict.FAIL,)),
+    Rule("topology.aer_card", _same_card("topology.pcie_replays"), (Verdict.FAIL,)),
+    Rule("thermals.fans", _what_it_cools, (Verdict.FAIL,)),
+    Rule("thermals.resistance", _same_card("thermals.settled_gpu_temp", *_WARMTH), (Verdict.FAIL,)),
+    Rule("thermals.rest_temp", _whole_rig("thermals.settled_gpu_temp", *_WARMTH), (Verdict.FAIL,)),
+    Rule("thermals.settled_gpu_temp", _same_card(*_WARMTH), (Verdict.FAIL,)),
+    Rule("thermals.steady_state", _same_card("throughput.burn_gflops", "thermals.memory_temp"), (Verdict.FAIL,)),
+    Rule("thermals.card_spread", _same_card("thermals.memory_temp", "thermals.hotspot_temp"), (Verdict.FAIL,)),
     Rule("thermals.guard", _same_card(*_HEAT), (Verdict.FAIL,)),
-    Rule("thermals.guard", _unmeasured(*(_LOADED - {"thermals.guard"}), "measure.telemetry")),
+    Rule("thermals.guard", _unmeasured(*(_LOADED - {"thermals.guard"}), *_P2P, "measure.telemetry")),
     Rule("software.gpu_burn_build", _whole_rig(*_BURN, "throughput.cpu_burn", "thermals.cpu_temp"), (Verdict.ERROR,)),
+    Rule("software.torch", _unmeasured(*_P2P)),
     Rule("software.torch", _whole_rig("throughput.training")),
     Rule("power.limit", _same_card("power.share_of_limit", "throughput.burn_gflops", "power.wall"), (Verdict.FAIL,)),
     Rule("thermals.throttle", _same_card("throughput.burn_gflops", "power.share_of_limit"), (Verdict.FAIL,)),
     Rule("throughput.gpu_burn", _burn_spoilt),
-    Rule("topology.pcie_width", _same_card("throughput.training")),
+    Rule("topology.pcie_width", _same_card("throughput.training", *_P2P_RATES)),
     *(Rule(check, _its_waiver, (Verdict.FAIL,)) for check in CATALOGUE if check != WAIVERS),
 )
 

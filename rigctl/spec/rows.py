@@ -18,7 +18,7 @@ from rigctl.checks.cards import cards
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from rigctl.model.reading import Facts, Readings
+    from rigctl.model.reading import Facts, GpuSample, Readings
     from rigctl.model.spec import ProfileSpec
     from rigctl.model.verdict import CheckVerdict
 
@@ -30,6 +30,8 @@ _DRIFT_NEEDS_S = 120
 _LONG = "a GPU burn of two minutes or more"
 _BELOW_SLOWDOWN_C = 5
 _NO_TEMPERATURE = 119.9
+"""°C; above every rig, within the spec's bounds."""
+_NO_SPREAD, _NO_REST = 59.9, 89.9
 """°C; above every rig, within the spec's bounds."""
 _NO_WATTS, _ALL_WATTS = 20_000.0, 0.999
 """A nominal power and a tolerance between which every rig's power lies: 20 W to 40 kW."""
@@ -138,6 +140,14 @@ def _below_slowdown(facts: Facts) -> tuple[float, str] | None:
     )
 
 
+def _has_coolant(readings: Readings) -> bool:
+    return any(sample.coolant_temps_c for sample in readings.samples)
+
+
+def _shows(sensor: Callable[[GpuSample], float | None]) -> Callable[[Readings], bool]:
+    return lambda readings: any(sensor(gpu) is not None for sample in readings.samples for gpu in sample.gpus)
+
+
 def _has_wall(readings: Readings) -> bool:
     return any(sample.wall_power_w is not None for sample in readings.samples)
 
@@ -153,6 +163,15 @@ _WARMER = Margin(
 _NO_LONGER_HEALTHY = Margin(
     "+ 15 °C", "the guard: what settles so far above a healthy run is no longer healthy", add=15, cap=_below_slowdown
 )
+_MEMORY = Margin("+ 10 °C", "a warmer room, and pads that age", add=10)
+_SPREAD = Margin("+ 4 °C", "one degree of each sensor, and cards that change places in the air", add=4)
+_HEAT_PATH = Margin(
+    "× 1.25",
+    "dust until the next cleaning and its sensor; against its history it is × 1.2",
+    factor=1.25,
+)
+_ROOM = Margin("+ 8 °C", "a warmer day", add=8)
+_LOUD = Margin("+ 15 %", "a warmer room", add=15, cap=lambda _facts: (100.0, "all that can be asked of a fan"))
 _CPU = Margin(
     "+ 10 °C", "a warmer room; a processor's hottest moment repeats less well than a settled temperature", add=10
 )
@@ -169,6 +188,60 @@ ROWS: tuple[Row, ...] = (
     Row("parts.pcie_gen_under_load", "topology.pcie_gen", "exactly", "", _AS_BUILT, step=1),
     Row("parts.pcie_width_under_load", "topology.pcie_width", "exactly", "lanes", _AS_BUILT, step=1),
     Row("limits.max_settled_gpu_temp_c", "thermals.settled_gpu_temp", "at most", "°C", _WARMER, step=1),
+    Row(
+        "limits.max_settled_gpu_memory_temp_c",
+        "thermals.memory_temp",
+        "at most",
+        "°C",
+        _MEMORY,
+        step=1,
+        when=_shows(lambda gpu: gpu.memory_temp_c),
+    ),
+    Row(
+        "limits.max_gpu_temp_spread_c",
+        "thermals.card_spread",
+        "at most",
+        "°C",
+        _SPREAD,
+        step=1,
+        opened={"limits.max_gpu_temp_spread_c": _NO_SPREAD},
+        when=lambda readings: len(cards(readings)) > 1,
+    ),
+    Row(
+        "limits.max_gpu_c_per_w",
+        "thermals.resistance",
+        "at most",
+        "°C/W",
+        _HEAT_PATH,
+        when=lambda readings: not _has_coolant(readings),
+    ),
+    Row(
+        "limits.max_gpu_c_per_w_coolant",
+        "thermals.resistance",
+        "at most",
+        "°C/W",
+        _HEAT_PATH,
+        when=_has_coolant,
+    ),
+    Row(
+        "limits.max_rest_temp_c",
+        "thermals.rest_temp",
+        "at most",
+        "°C",
+        _ROOM,
+        step=1,
+        opened={"limits.max_rest_temp_c": _NO_REST},
+    ),
+    Row(
+        "limits.max_fan_pct",
+        "thermals.fan_speed",
+        "at most",
+        "%",
+        _LOUD,
+        step=1,
+        opened={"limits.max_fan_pct": 100.0},
+        when=_shows(lambda gpu: gpu.fan_pct),
+    ),
     Row("limits.guard_max_gpu_temp_c", "thermals.settled_gpu_temp", "at most", "°C", _NO_LONGER_HEALTHY, step=1),
     Row(
         "limits.max_cpu_temp_c",
@@ -211,6 +284,7 @@ ROWS: tuple[Row, ...] = (
 """In the order of the spec."""
 
 NOT_LEARNED: Mapping[str, str] = {
+    "limits.max_gpu_c_per_w_rise_share": "a choice of people, not a reading",
     "limits.wall_power_tolerance_share": "a choice of people, not a reading",
     "limits.guard_max_gpu_memory_temp_c": "the card's own limit − 5 °C holds without it; a tighter one is a choice",
     "limits.guard_max_cpu_temp_c": "what the sensor calls critical − 5 °C holds without it; a tighter one is a choice",

@@ -16,6 +16,9 @@ from rigctl.model.reading import (
     GpuSample,
     KernelMessage,
     LinkFacts,
+    PairFacts,
+    PlaceFacts,
+    ProbeFacts,
     Readings,
     RigEvent,
     Sample,
@@ -76,13 +79,21 @@ def spec(**changes: Any) -> RigSpec:
         min_nvlink_gb_per_s=14.0,
         pcie_gen_under_load=4,
         pcie_width_under_load=8,
+        gpu_numa_nodes=(0, 0),
     )
     limits = LimitsSpec(
         max_settled_gpu_temp_c=65,
+        max_gpu_temp_spread_c=5,
+        max_gpu_c_per_w=0.12,
+        max_rest_temp_c=35,
+        max_fan_pct=60,
         guard_max_gpu_temp_c=85,
         max_cpu_temp_c=90,
         min_power_share_of_limit=0.90,
         min_burn_gflops=25_000,
+        max_probe_seconds=10,
+        min_p2p_one_way_gb_per_s=50,
+        min_p2p_both_ways_gb_per_s=94,
         max_burn_gflops_drift=0.03,
         wall_power_all_burn_w=1240,
     )
@@ -146,6 +157,17 @@ def gpu(i: int, **changes: Any) -> GpuFacts:
     return GpuFacts(**known | changes)
 
 
+def place(i: int, **changes: Any) -> PlaceFacts:
+    """Where card `i` hangs: below a root port of its own, on a board with one NUMA node."""
+    known: dict[str, Any] = {
+        "uuid": UUIDS[i],
+        "pci_address": BUS[i][4:],
+        "listed": True,
+        "root_port": f"0000:00:0{i + 1}.1",
+    }
+    return PlaceFacts(**known | changes)
+
+
 def facts(**changes: Any) -> Facts:
     """Facts of the rig."""
     build = {"commit": "3ead140434da9473582b68452f7115967a7a0581", "compute_capabilities": "['8.6']"}
@@ -155,6 +177,10 @@ def facts(**changes: Any) -> Facts:
         "product_name": "Example Board",
         "driver": DriverFacts(loaded="515.105.01", library="515.105.01", cuda_driver="11.7"),
         "gpus": (gpu(0), gpu(1)),
+        "pairs": (PairFacts(slots=(1, 2), read="OK", write="OK"),),
+        "places": tuple(place(i) for i in range(2)),
+        "numa_nodes": (0,),
+        "probes": (ProbeFacts(name="NVML", seconds=0.41, limit_s=40, exit_status=0),),
         "tools": ToolFacts(
             gpu_burn="/opt/gpuburn/gpu_burn",
             gpu_burn_build=build,
@@ -183,6 +209,7 @@ def gpu_sample(i: int, t: float) -> GpuSample:
         limit_w=480.0,
         sm_mhz=1875 if busy else 210,
         util_pct=100 if busy else 0,
+        fan_pct=0,
         throttle=0x4 if busy else 0x1,
         pcie_gen=4 if busy else 1,
         pcie_width=8,
@@ -208,6 +235,7 @@ def samples() -> tuple[Sample, ...]:
                 step=step,
                 gpus=cards,
                 cpu_temp_c=78.0 if step in ("cpu_burn", "all_burn") else 45.0,
+                fans_rpm={"d5next Pump speed": 2800 + seq % 7, "nct6798 fan3": 0},
                 wall_power_w=wall,
                 controller_wall_s=T0 + t + 0.4,
             )
@@ -286,6 +314,71 @@ metrics:
 """
 
 
+def device(address: str = "", **counts: int) -> dict[str, Any]:
+    """AER's counters of one device."""
+    known = {"RxErr": 0, "BadTLP": 0, "BadDLLP": 0} | {name: n for name, n in counts.items() if name != "DLP"}
+    return {
+        "address": address,
+        "counts": {"correctable": known, "nonfatal": {"DLP": counts.get("DLP", 0)}, "fatal": {"DLP": 0}},
+    }
+
+
+def card_counters(i: int, **changes: Any) -> dict[str, Any]:
+    """What card `i` has counted."""
+    links = [{"link": link, "replay": 2, "recovery": 0, "crc_flit": 3, "crc_data": 0} for link in range(4)]
+    known: dict[str, Any] = {
+        "uuid": UUIDS[i],
+        "slot": i + 1,
+        "links": links,
+        "pcie_replays": 4,
+        "aer": {"card": device(), "ports": [device(f"0000:00:0{i + 1}.1")]},
+        "missing": {},
+        "faults": [],
+    }
+    return known | changes
+
+
+def counters(after: dict[str, Any] | None = None, **changes: Any) -> str:
+    """The counters before and after the load; `after` changes card 2, `changes` the line after the load."""
+    lines = [
+        {
+            "when": "before",
+            "t_mono_s": 1000.0,
+            "seconds": 0.1,
+            "error": None,
+            "cards": [card_counters(0), card_counters(1)],
+        },
+        {
+            "when": "after",
+            "t_mono_s": 1000 + END,
+            "seconds": 0.1,
+            "error": None,
+            "cards": [card_counters(0), card_counters(1, **after or {})],
+        }
+        | changes,
+    ]
+    return "".join(json.dumps(line) + "\n" for line in lines)
+
+
+def probes(**changes: Any) -> str:
+    """How nvidia-smi answered after the load; `changes` are the first question's."""
+    first = {"name": "nvidia-smi topo -m", "seconds": 0.6, "limit_s": 20, "exit_status": 0, "stuck": None, "said": ""}
+    return json.dumps({"probes": [first | changes, {**first, "name": "nvidia-smi nvlink -s"}]})
+
+
+def p2p(**changes: Any) -> str:
+    """Copies between the two cards, as published measurements of this class show them."""
+    pair: dict[str, Any] = {
+        "slots": [1, 2],
+        "access": True,
+        "one_way_gb_per_s": [52.77, 52.89],
+        "both_ways_gb_per_s": 101.4,
+        "compared_bytes": 13_958_643_712,
+        "wrong_bytes": 0,
+    }
+    return json.dumps({"torch": "2.0.1+cu117", "bytes": 268_435_456, "pairs": [pair | changes]})
+
+
 def logs() -> dict[str, str]:
     """Raw outputs."""
     trained = {
@@ -302,6 +395,9 @@ def logs() -> dict[str, str]:
         "cpu_burn.yaml": STRESS_NG.format(seconds="6.010000"),
         "all_burn_cpu.yaml": STRESS_NG.format(seconds="15.010000"),
         "train.json": json.dumps(trained),
+        "counters.jsonl": counters(),
+        "probes.json": probes(),
+        "p2p.json": p2p(),
         "restored.json": '{"restored": ["slot1: power limit 480 W (was 290 W)"], "failed": []}',
     }
 

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from rigctl.checks.causes import BAD, RULES, with_causes
+from rigctl.checks.causes import BAD, RULES, _its_waiver, with_causes
 from rigctl.model.reading import DriverFacts, GpuFacts, KernelMessage, LinkFacts, RigEvent
 from rigctl.model.verdict import CheckVerdict, Verdict
 
@@ -21,6 +21,10 @@ def causes(verdicts):
 
 def bad(verdicts):
     return {v.key: v for v in verdicts if v.verdict in BAD}
+
+
+ALWAYS = ("restored.json", "counters.jsonl", "probes.json")
+"""What the rig writes after the load, however that ended."""
 
 
 def pump_dead():
@@ -38,7 +42,7 @@ def pump_dead():
         for s in h.with_gpu_samples(heat, ("gpu_burn", "all_burn", "train"))
     )
     log = h.burn_log().split("\tSummary")[0]
-    logs = {"gpu_burn.log": log, **{name: h.logs()[name] for name in ("cpu_burn.yaml", "restored.json")}}
+    logs = {"gpu_burn.log": log, **{name: h.logs()[name] for name in (*ALWAYS, "cpu_burn.yaml")}}
     return h.readings(samples=samples, events=stop, logs=logs)
 
 
@@ -63,12 +67,18 @@ def driver_mismatch():
 
 
 def fell_off_the_bus():
-    """Card 2 leaves the bus in the burn: Xid 79, no valid sample, the guard stops, nothing else is run."""
+    """Card 2 leaves the bus in the burn: Xid 79, no valid sample, the guard stops, and nvidia-smi hangs for good."""
     stop = h.guard_stop("gpu_burn", 25.0, reason="no_valid_sample", slot=2, found=5.2, limit=5)
     lost = h.with_gpu_samples(lambda c, s: {"error": "GPU is lost"} if c.slot == 2 and s.t_wall_s > h.T0 + 20 else {})
     samples = tuple(s if s.t_wall_s - h.T0 < 25 else s.model_copy(update={"step": "after"}) for s in lost)
-    logs = h.without_logs("train.json", "all_burn.log", "all_burn_cpu.yaml")
-    logs |= {"gpu_burn.log": h.burn_log().split("\tSummary")[0]}
+    logs = h.without_logs("train.json", "p2p.json", "all_burn.log", "all_burn_cpu.yaml")
+    waits = "process 4711 is in state D in os_acquire_rwlock_write and resists SIGKILL"
+    logs |= {
+        "gpu_burn.log": h.burn_log().split("\tSummary")[0],
+        "probes.json": h.probes(seconds=22.0, exit_status=None, stuck=waits),
+        "counters.jsonl": h.counters(error="the driver did not answer within 5 s", cards=[]),
+        "restored.json": '{"restored": [], "failed": ["the driver did not answer within 20 s"]}',
+    }
     return h.readings(
         samples=samples, events=stop, logs=logs, kernel=(KernelMessage(t_wall_s=h.T0 + 20, message=FALLEN),)
     )
@@ -119,6 +129,34 @@ def test_three_links_are_a_cause_by_themselves():
     assert list(bad(verdicts)) == ["topology.nvlink[slot1-slot2]"]
 
 
+def test_slow_copies_and_a_refused_access_follow_from_the_links_between_the_two_cards():
+    readings = h.readings(
+        facts=h.facts(
+            gpus=(three_links(0), three_links(1)), pairs=(h.facts().pairs[0].model_copy(update={"read": "CNS"}),)
+        ),
+        logs=h.with_logs(p2p__json=h.p2p(one_way_gb_per_s=[39.0, 39.1], both_ways_gb_per_s=75.0)),
+    )
+    verdicts = all_verdicts(readings=readings, topo=h.reply(h.TOPO.replace("NV4", "NV3")))
+    assert causes(verdicts) == ["topology.nvlink[slot1-slot2]"]
+    assert {"topology.p2p_access[slot1-slot2]", "throughput.p2p_one_way[slot1-slot2]"} <= set(bad(verdicts))
+
+
+def test_errors_of_the_port_explain_the_cards_own_and_its_replays():
+    aer = {"card": h.device(RxErr=900), "ports": [h.device("0000:00:02.1", BadTLP=900)]}
+    logs = h.with_logs(counters__jsonl=h.counters({"aer": aer, "pcie_replays": 900}))
+    verdicts = all_verdicts(readings=h.readings(logs=logs))
+    assert causes(verdicts) == [f"topology.aer_port[{h.SLOT2}]"]
+    assert len(bad(verdicts)) == 3
+
+
+def test_a_driver_that_never_answered_is_the_cause_of_all_that_nobody_could_measure():
+    probe = h.facts().probes[0].model_copy(update={"exit_status": None, "seconds": 42.0, "stuck": "process 7 is stuck"})
+    driver = DriverFacts(loaded="515.105.01", library="515.105.01", nvml_error="no answer within 40 s")
+    facts = h.facts(driver=driver, gpus=(), pairs=(), places=(), probes=(probe,))
+    verdicts = all_verdicts(readings=h.readings(facts=facts, samples=(), events=(), logs={}))
+    assert causes(verdicts) == ["measure.probes[NVML]"]
+
+
 def test_a_missing_burner_and_a_hot_cpu_are_two_causes():
     hot = h.with_samples(("cpu_burn",), cpu_temp_c=99.0)
     lacking = h.facts(tools=h.facts().tools.model_copy(update={"torch": None}))
@@ -158,7 +196,8 @@ def test_a_burn_that_was_cut_short_settled_at_nothing_and_passes_no_limit(broken
 
 def every_set_of_bad_verdicts():
     """Every pair and triple of rules' causes, each on both cards: chains must end whatever goes wrong together."""
-    checks = [rule.cause for rule in RULES]
+    # What only leads to an expired waiver is no chain: nothing follows from that.
+    checks = list(dict.fromkeys(rule.cause for rule in RULES if rule.follows is not _its_waiver))
     for combination in itertools.combinations(checks, 3):
         for verdict in BAD:
             yield [

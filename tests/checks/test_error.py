@@ -47,6 +47,13 @@ ERRORS = {
     "topology.gpu_memory": {"facts": h.facts(gpus=(h.gpu(0), h.gpu(1, memory_mib=None)))},
     "topology.pcie_gen": under_load(pcie_gen=None),
     "topology.pcie_width": under_load(util_pct=0),
+    "thermals.fans": {"samples": h.with_samples(("gpu_burn",), fans_rpm={"d5next Pump speed": 99_999})},
+    "thermals.resistance": under_load(power_w=None),
+    "thermals.rest_temp": {"samples": h.with_gpu_samples(lambda *_: {"temp_c": None}, ("idle",))},
+    "thermals.card_spread": under_load(temp_c=0.0),
+    "thermals.steady_state": under_load(temp_c=511.0),
+    "thermals.memory_temp": under_load(memory_temp_c=0.0),
+    "thermals.fan_speed": under_load(fan_pct=4095),
     "thermals.settled_gpu_temp": under_load(temp_c=None),
     "thermals.guard": {"events": h.events()[:-1]},
     "thermals.cpu_temp": {"samples": h.with_samples(("cpu_burn", "all_burn"), cpu_temp_c=None)},
@@ -196,7 +203,8 @@ def test_hot_spots_are_an_error_where_no_card_is_seen():
 def test_parts_that_the_spec_does_not_name_are_skipped():
     spec = h.spec(parts={"links": ()}, limits={"max_cpu_temp_c": None}, training=None)
     skipped = {v.check for v in all_verdicts(spec) if v.verdict is Verdict.SKIP}
-    assert skipped == {"topology.nvlink", "topology.nvlink_speed", "thermals.cpu_temp", "throughput.training"}
+    links = {"topology.nvlink", "topology.nvlink_speed", "topology.nvlink_errors", "topology.p2p_access"}
+    assert skipped == {*links, "thermals.cpu_temp", "throughput.training"}
 
 
 @pytest.mark.parametrize(

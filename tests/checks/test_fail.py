@@ -8,7 +8,7 @@ import pytest
 
 from rigctl.checks import throughput
 from rigctl.checks.catalogue import CATALOGUE
-from rigctl.model.reading import DriverFacts, KernelMessage, LinkFacts
+from rigctl.model.reading import DriverFacts, KernelMessage, LinkFacts, PairFacts
 from rigctl.model.verdict import Verdict
 
 from . import healthy as h
@@ -22,6 +22,11 @@ def tools(**changes):
 def under_load(**changes):
     """Samples in which card 2 shows `changes` under load."""
     return {"samples": h.with_gpu_samples(lambda gpu, _: changes if gpu.slot == 2 and gpu.util_pct == 100 else None)}
+
+
+def counted(**after):
+    """Counters of card 2 after the load."""
+    return {"logs": h.with_logs(counters__jsonl=h.counters(after))}
 
 
 def three_links(i):
@@ -66,9 +71,28 @@ FAILS = {
             )
         )
     },
+    "measure.probes": {"logs": h.with_logs(probes__json=h.probes(seconds=14.2))},
+    "topology.nvlink_errors": counted(links=[{"link": 0, "replay": 2, "recovery": 0, "crc_flit": 2104, "crc_data": 0}]),
+    "topology.p2p_access": {"facts": h.facts(pairs=(PairFacts(slots=(1, 2), read="CNS", write="CNS"),))},
+    "topology.p2p_bytes": {"logs": h.with_logs(p2p__json=h.p2p(wrong_bytes=4096))},
+    "topology.numa": {"facts": h.facts(numa_nodes=(0, 1), places=(h.place(0, numa_node=0), h.place(1, numa_node=1)))},
+    "topology.aer_port": counted(aer={"card": h.device(), "ports": [h.device("0000:00:02.1", BadTLP=900)]}),
+    "topology.aer_card": counted(aer={"card": h.device(RxErr=900), "ports": [h.device("0000:00:02.1")]}),
+    "topology.pcie_replays": counted(pcie_replays=310),
     "topology.pcie_gen": under_load(pcie_gen=3),
     "topology.pcie_width": under_load(pcie_width=4),
     "kernel.xid": kernel(FALLEN),
+    "thermals.fans": {"samples": h.with_samples(("gpu_burn",), fans_rpm={"d5next Pump speed": 0})},
+    "thermals.resistance": under_load(temp_c=62.0, power_w=250.0),
+    "thermals.rest_temp": {"samples": h.with_gpu_samples(lambda *_: {"temp_c": 41.0}, ("idle",))},
+    "thermals.card_spread": under_load(temp_c=64.0),
+    "thermals.steady_state": {
+        "samples": h.with_gpu_samples(lambda gpu, s: {"temp_c": 20 + s.t_mono_s - 1000} if gpu.slot == 2 else {})
+    },
+    "thermals.memory_temp": under_load(memory_temp_c=112.0)
+    | {"facts": h.facts(gpus=(h.gpu(0), h.gpu(1, memory_max_temp_c=110.0)))},
+    "thermals.hotspot_temp": under_load(margin_c=2.0),
+    "thermals.fan_speed": under_load(fan_pct=95),
     "thermals.settled_gpu_temp": under_load(temp_c=74.0),
     "thermals.guard": {"events": h.guard_stop("gpu_burn", 25.0, reason="temperature", slot=2, found=85.0, limit=85.0)},
     "measure.left_as_found": {"logs": h.with_logs(restored__json=NOT_PUT_BACK)},
@@ -90,10 +114,14 @@ FAILS = {
             for e in h.events()
         )
     },
+    "throughput.p2p_one_way": {"logs": h.with_logs(p2p__json=h.p2p(one_way_gb_per_s=[52.8, 39.4]))},
+    "throughput.p2p_both_ways": {"logs": h.with_logs(p2p__json=h.p2p(both_ways_gb_per_s=74.9))},
     "software.torch": {"facts": h.facts(tools=tools(torch="2.8.0+cu128"))},
     "throughput.training": trained(tokens_per_s=4100.0),
     "software.cuda_toolkit": {"facts": h.facts(tools=tools(nvcc="12.2"))},
 }
+PROFILES = {"thermals.steady_state": h.PROFILE.model_copy(update={"gpu_burn_seconds": 600})}
+"""Where a check fails in a longer burn only."""
 STOPS = {
     "spec": ({"sensor": "core", "limit_from": "spec"}, "limits.guard_max_gpu_temp_c"),
     "history": ({"sensor": "core", "limit_from": "history"}, "settled in an accepted run"),
@@ -103,7 +131,6 @@ STOPS = {
 CANNOT_FAIL = {
     "measure.reached": "a rig that is not reached is an error",
     "measure.telemetry": "missing samples are an error",
-    "thermals.hotspot_temp": "no card shows it: blind, and an error where no card is seen",
 }
 
 
@@ -114,7 +141,7 @@ def test_every_check_has_a_rig_on_which_it_fails():
 
 @pytest.mark.parametrize("check", FAILS)
 def test_it_fails(check):
-    verdicts = all_verdicts(readings=h.readings(**FAILS[check]))
+    verdicts = all_verdicts(readings=h.readings(**FAILS[check]), profile=PROFILES.get(check, h.PROFILE))
     failed = [v for v in verdicts if v.check == check and v.verdict is Verdict.FAIL]
     assert failed, [v for v in verdicts if v.check == check]
     for verdict in failed:
