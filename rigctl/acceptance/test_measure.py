@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rigctl.checks import kernel, measure
+from rigctl.checks import kernel, measure, probes
 
 if TYPE_CHECKING:
     from rigctl.acceptance.plugin import Judge
     from rigctl.model.reading import Readings
-    from rigctl.model.spec import ProfileSpec
+    from rigctl.model.spec import ProfileSpec, RigSpec
 
 
 @pytest.mark.check("measure.reached")
@@ -42,3 +42,9 @@ def test_xid(readings: Readings, judge: Judge) -> None:
 def test_left_as_found(readings: Readings, judge: Judge) -> None:
     """What the run changed is as it was."""
     judge(measure.left_as_found(readings))
+
+
+@pytest.mark.check("measure.probes")
+def test_probes(spec: RigSpec, readings: Readings, judge: Judge) -> None:
+    """The driver answers in time."""
+    judge(probes.answers(spec, readings))

@@ -57,5 +57,27 @@ def _training(spec: RigSpec, _facts: Facts) -> dict[str, Any]:
     return {"loads": ["train"], "training": training}
 
 
-WORKLOADS: tuple[Workload, ...] = (Workload("train", TRAINING_LIMIT_S, _training_s, _training),)
+P2P_LIMIT_S = 600
+"""Copies between all pairs of cards that have not ended after so long are stopped, seconds."""
+P2P_START_S, P2P_PAIR_S = 15, 3
+"""Starting the framework, and one pair, take about so long, seconds."""
+P2P_BYTES, P2P_REPEATS = 256 * 1024 * 1024, 10
+"""Enough that the start of a copy is no part of its rate: 5 ms at 50 GB/s."""
+
+
+def _p2p_s(spec: RigSpec) -> float | None:
+    """Expect the copies between all pairs; None where there is no pair."""
+    count = spec.parts.gpu_count
+    return P2P_START_S + P2P_PAIR_S * count * (count - 1) / 2 if count > 1 else None
+
+
+def _p2p(_spec: RigSpec, facts: Facts) -> dict[str, Any]:
+    arguments = {"cards": len(facts.gpus), "bytes": P2P_BYTES, "repeats": P2P_REPEATS}
+    return script("p2p", arguments, python="torch", needs_cards=True)
+
+
+WORKLOADS: tuple[Workload, ...] = (
+    Workload("p2p", P2P_LIMIT_S, _p2p_s, _p2p),
+    Workload("train", TRAINING_LIMIT_S, _training_s, _training),
+)
 """In the order in which they run, after the burns."""
