@@ -52,6 +52,13 @@ _IN_THE_FIELD = {
     "card_missing": "A card is gone after transport: a riser has slipped, a power plug is loose.",
     "nv3": "One lane of a bridge that is not pressed down has no signal; nothing crashes, it is slower.",
     "pump_dead": "The pump of a water loop stops; at rest all looks well, under load the cards get hot.",
+    "pump_weak": "A pump ages, or the loop has air or a clogged block in it; nothing is said, the cards get warmer.",
+    "plate_badly_seated": "After a card was repasted or moved: one card is much warmer than its twin.",
+    "air_blocked": "Dust in the radiator, or a filter that nobody has cleaned for a year.",
+    "room_warm": "The first hot day of the year, and every rig is late with its work.",
+    "fan_stuck": "A cable touches a blade, or a bearing has gone.",
+    "tachometer_lies": "A fan controller reports what it asks for, and not what the fan does.",
+    "sensors_invalid": "A sensor says N/A, an error, or zero, after a while of work or from the start.",
     "burn_errors": "Memory or core of a card is unstable; gpu-burn says FAULTY at its end and still exits 0.",
     "wall_meter_offline": "The meter has lost its wireless network, or somebody unplugged it.",
 }

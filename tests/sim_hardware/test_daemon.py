@@ -234,3 +234,25 @@ def test_the_energy_counter_wraps(daemon):
     sysfs.update(daemon.paths, 50.0, sysfs.RAPL_RANGE_UJ / 1e6 + 3.0)
     energy = daemon.paths.sys / "class" / "powercap" / "intel-rapl:0" / "energy_uj"
     assert int(energy.read_text()) == pytest.approx(3_000_000, abs=2)
+
+
+def test_a_lying_tachometer_says_one_figure_and_the_others_tremble(daemon):
+    fans = [daemon.paths.sys / "class/hwmon/hwmon1" / f"fan{number}_input" for number in (1, 2)]
+
+    def speeds(number):
+        seen = []
+        for _ in range(8):
+            tick(daemon)
+            seen.append(int(fans[number].read_text()))
+        return seen
+
+    assert len(set(speeds(0))) > 1
+    apply(daemon, "tachometer_lies")
+    assert set(speeds(0)) == {1500}
+    assert len(set(speeds(1))) > 1
+
+
+def test_a_broken_sensor_says_zero_and_the_card_is_as_warm_as_it_was(daemon):
+    state = apply(daemon, "sensors_invalid", slot="1")
+    assert (state["gpu.0.temp_c"], float(state["gpu.1.temp_c"]) > 20) == ("0.00", True)
+    assert daemon.machine.cards[0].temp_c > 20

@@ -12,7 +12,7 @@ def build_machine(identity: dict[str, Any], seed: int = 0) -> Machine:
     """A cold rig with every card of its identity, at the default power limit."""
     ambient_c = float(identity["machine"]["ambient_c"])
     cards = [build_card(identity, own, seed) for own in identity["cards"]]
-    machine = Machine(parts=_machine_parts(identity), cards=cards, coolant_c=ambient_c)
+    machine = Machine(parts=_machine_parts(identity), cards=cards, coolant_c=ambient_c, room_c=ambient_c)
     machine.cpu_temp_c = ambient_c + machine.parts.cpu_r_c_per_w * machine.cpu_w
     return machine
 
@@ -35,6 +35,7 @@ def build_card(identity: dict[str, Any], own: dict[str, Any], seed: int) -> Card
         sm_idle_mhz=int(common["sm_idle_mhz"]),
         sm_burn_mhz=int(common["sm_burn_mhz"]),
         burn_gflops=float(common["burn_gflops"]) * float(own["gflops_factor"]),
+        fan_curve=tuple((float(temp_c), float(pct)) for temp_c, pct in common.get("fan_curve", ())),
     )
     return Card(
         parts=parts,

@@ -10,7 +10,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-from . import module, sysfs
+from . import module, sysfs, thermal
 from .build import build_machine
 from .faults import HARDWARE_FAULTS, Applied, Status, locked_book, read_book
 from .kernellog import BOOT_ID, ERROR, KernelLog
@@ -73,7 +73,7 @@ class Daemon:
         uses = self._follow_loads()
         if self._ticks % CPU_EVERY == 0:
             self.machine.cpu_load = self.cpu_meter.read(time.monotonic())
-        self.machine.flow = 0.0 if self._fault("pump_dead") else 1.0
+        thermal.follow(self.machine, [one for one in self.faults if one.active])
         self.machine.step(dt_s, self.time_scale)
         self._shut_down_hot_cards()
         self.wall_w = self.machine.wall_w
@@ -214,9 +214,11 @@ class Daemon:
             values |= identity_values(prefix, self.identity, self._own(card))
             values |= card_values(prefix, self.identity, card, uses[slot], errors_per_s)
             links = frozenset({dead.values["link"]}) if dead is not None else frozenset()
+            values |= thermal.shown(prefix, slot, [one for one in self.faults if one.active])
             values |= link_values(prefix, self.identity, slot, bus_ids, links)
         write_atomically(self.paths.state, render(values))
         sysfs.update(self.paths, machine.cpu_temp_c, machine.cpu_energy_j)
+        sysfs.update_fans(self.paths, thermal.tachometers(machine, self.identity, self.faults, self._ticks))
 
 
 def read_tuning(paths: Paths) -> dict[str, Any]:

@@ -1,8 +1,9 @@
 """The physics of one rig: pure, no files, no clock of its own.
 
-A card is one heat capacity (die and water block) that gives its heat to the coolant; the coolant is one heat capacity
-that gives it to the room. Power follows load, is capped at the limit, and falls with the clocks when a thermal limit
-bites. `dt_s` is simulated time: a time scale shortens every time constant here and nothing else.
+A card is one heat capacity (die and water block or heat sink) that gives its heat to the coolant, which is the air of
+the case where fans cool it; the coolant is one heat capacity that gives it to the room. Power follows load, is capped
+at the limit, and falls with the clocks when a thermal limit bites. `dt_s` is simulated time: a time scale shortens
+every time constant here and nothing else.
 """
 
 from __future__ import annotations
@@ -58,6 +59,8 @@ class CardParts:
     sm_idle_mhz: int
     sm_burn_mhz: int
     burn_gflops: float
+    fan_curve: tuple[tuple[float, float], ...] = ()
+    """What is asked of the card's fans by temperature (°C, %); empty for a card that water cools."""
 
 
 @dataclass
@@ -76,6 +79,10 @@ class Card:
     energy_j: float = 0.0
     hw_slowdown: bool = False
     lost: bool = False
+    seating: float = 1.0
+    """How well the cold plate or heat sink sits: 1, or the share of the heat path that is left."""
+    fan_stuck_pct: float | None = None
+    """Where the card's fans stay, whatever is asked of them, %; None: they do what is asked."""
     noise: random.Random = field(default_factory=random.Random)
     noise_w: float = 0.0
 
@@ -87,10 +94,9 @@ class Card:
         self.activity += (self.load - self.activity) * min(1.0, dt_s / RAMP_S)
         self._choose_clock()
         self.power_w = 0.0 if self.lost else self._power(self.clock_share)
-        conductance = parts.stagnant_w_per_c + (parts.conductance_w_per_c - parts.stagnant_w_per_c) * float(
-            flow**FLOW_EXPONENT
-        )
-        heat_w = conductance * (self.temp_c - coolant_c)
+        moved = parts.conductance_w_per_c - parts.stagnant_w_per_c
+        conductance = parts.stagnant_w_per_c + moved * float((flow * self.airflow) ** FLOW_EXPONENT)
+        heat_w = self.seating * conductance * (self.temp_c - coolant_c)
         self.temp_c += (self.power_w - heat_w) * dt_s / parts.capacity_j_per_c
         return heat_w
 
@@ -105,6 +111,19 @@ class Card:
     def busy(self) -> bool:
         """Whether a program keeps the card working."""
         return self.load > 0 and not self.lost
+
+    @property
+    def fan_asked_pct(self) -> float:
+        """What is asked of the card's fans now, %; 0 where it has none."""
+        return between(self.parts.fan_curve, self.temp_c) if self.parts.fan_curve else 0.0
+
+    @property
+    def airflow(self) -> float:
+        """The air that the card's own fans move, as a share of what they move where the card settles; 1 under water."""
+        if not self.parts.fan_curve:
+            return 1.0
+        turning_pct = self.fan_asked_pct if self.fan_stuck_pct is None else self.fan_stuck_pct
+        return turning_pct / between(self.parts.fan_curve, self.parts.settled_temp_c)
 
     @property
     def shown_power_w(self) -> float:
@@ -177,6 +196,10 @@ class Machine:
     cards: list[Card]
     coolant_c: float
     flow: float = 1.0
+    room_c: float = 24.0
+    """How warm the room is now, °C."""
+    air: float = 1.0
+    """The air through radiator and case: 1, or the share of it that is left."""
     cpu_load: float = 0.0
     cpu_temp_c: float = 0.0
     cpu_energy_j: float = 0.0
@@ -196,10 +219,12 @@ class Machine:
         parts = self.parts
         heat_w = sum(card.step(dt_s, self.coolant_c, self.flow) for card in self.cards)
         given_w = (
-            parts.coolant_conductance_w_per_c * float(self.flow**FLOW_EXPONENT) * (self.coolant_c - parts.ambient_c)
+            parts.coolant_conductance_w_per_c
+            * float((self.flow * self.air) ** FLOW_EXPONENT)
+            * (self.coolant_c - self.room_c)
         )
         self.coolant_c += (heat_w - given_w) * dt_s / parts.coolant_capacity_j_per_c
-        target_c = parts.ambient_c + parts.cpu_r_c_per_w * self.cpu_w
+        target_c = self.room_c + parts.cpu_r_c_per_w * self.cpu_w
         self.cpu_temp_c += (target_c - self.cpu_temp_c) * min(1.0, dt_s / parts.cpu_tau_s)
 
     @property

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from .physics import between
-
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
@@ -85,16 +83,12 @@ def card_values(
         "procs": len(uses),
     }
     if common["fans"]:
-        values["fan_pct"] = round(fan_pct(common.get("fan_curve", ()), card.temp_c))
+        # What is asked: NVML knows no more, whatever the fans do.
+        values["fan_pct"] = round(card.fan_asked_pct)
     if "memory_over_core_c" in common:
         values["memory_temp_c"] = f"{card.temp_c + common['memory_over_core_c']:.2f}"
     values |= {f"proc.{i}": f"{use.pid} {use.memory_mib}" for i, use in enumerate(uses)}
     return {f"{prefix}.{key}": value for key, value in values.items()}
-
-
-def fan_pct(curve: Sequence[Sequence[float]], temp_c: float) -> float:
-    """What is asked of the fans at a temperature; 0 on water-blocked cards, which have no curve."""
-    return between([(point[0], point[1]) for point in curve], temp_c) if curve else 0.0
 
 
 def link_values(

@@ -13,8 +13,12 @@ from typing import TYPE_CHECKING, Any
 from .state import write_atomically
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from .paths import Paths
 
+FAN_CHIP = "nct6798"
+"""The chip of the board that counts the fans' pulses."""
 RAPL_RANGE_UJ = 65_532_610_987
 SYS = Path("/sys")
 
@@ -65,6 +69,16 @@ def update(paths: Paths, cpu_temp_c: float, cpu_energy_j: float) -> None:
     energy = paths.sys / "class" / "powercap" / "intel-rapl:0" / "energy_uj"
     # Root only, as kernels have had it since the power side channel of 2020.
     write_atomically(energy, f"{int(cpu_energy_j * 1e6) % RAPL_RANGE_UJ}\n", mode=0o400)
+
+
+def update_fans(paths: Paths, speeds: Mapping[str, int]) -> None:
+    """Write what the tachometers of the board say, rpm by label; the chip is there once a rig has any."""
+    if not speeds:
+        return
+    chip = paths.sys / "class" / "hwmon" / "hwmon1"
+    _files(chip, name=FAN_CHIP, **{f"fan{number}_label": label for number, label in enumerate(speeds, start=1)})
+    for number, rpm in enumerate(speeds.values(), start=1):
+        write_atomically(chip / f"fan{number}_input", f"{rpm}\n")
 
 
 def mount(paths: Paths, real: Path = SYS) -> None:
