@@ -28,6 +28,13 @@ if TYPE_CHECKING:
 
     from rigctl.model.rig import Rig
 
+_SHOWN = """
+topology.gpu_count topology.gpu_model topology.gpu_memory topology.nvlink topology.nvlink_speed topology.pcie_gen
+topology.pcie_width thermals.settled_gpu_temp thermals.throttle thermals.guard power.limit power.share_of_limit
+power.wall throughput.gpu_burn throughput.burn_gflops software.gpu_burn_build measure.telemetry
+"""
+SHOWN = frozenset(_SHOWN.split())
+"""What such a rig shows: the checks of its shape and its burn. What takes a whole machine is tried on one."""
 BURN_S = 20
 TICKS_A_SAMPLE = 5
 TICK_S = 0.1

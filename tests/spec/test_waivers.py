@@ -129,8 +129,9 @@ def test_what_follows_from_a_waived_deviation_stands_for_itself():
 
 
 def test_a_run_with_a_waiver_is_well_and_replays_byte_for_byte(tmp_path):
-    hot = h.readings(samples=h.with_gpu_samples(lambda gpu, _: {"temp_c": 74.0} if gpu.slot == 2 else None))
-    run = run_of(tmp_path, waivers={"rig1": (waiver(until=date(2027, 1, 1)),)}, rig1=hot)
+    hot = h.readings(samples=h.with_samples(("cpu_burn", "all_burn"), cpu_temp_c=92.0))
+    accepted = waiver(check="thermals.cpu_temp", until=date(2027, 1, 1))
+    run = run_of(tmp_path, waivers={"rig1": (accepted,)}, rig1=hot)
     live = judge_run(run, {"rig1": fake(run)})
     assert live.exit_code == 0
     assert live.rigs[0].verdict is Verdict.WAIVED
@@ -138,7 +139,7 @@ def test_a_run_with_a_waiver_is_well_and_replays_byte_for_byte(tmp_path):
     assert dumps(judge_run(run)) == dumps(live)
     out = io.StringIO()
     print_record(Console(file=out, width=200, color_system=None), live)
-    assert f"waived rig1 {h.SLOT2} {HEAT}: 74.0 °C" in out.getvalue()
+    assert "waived rig1 thermals.cpu_temp: the CPU reached 92 °C" in out.getvalue()
     assert "## Waived" in as_markdown(live)
 
 
