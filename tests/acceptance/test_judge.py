@@ -116,7 +116,7 @@ def test_a_healthy_rig_is_well_live_and_in_the_replay(tmp_path):
     run = run_of(tmp_path, rig1=h.readings())
     live = judge_run(run, {"rig1": fake(run)})
     assert bad(live) == {}
-    assert live.rigs[0].counts == {"blind": 2, "pass": len(live.rigs[0].verdicts) - 2}
+    assert live.rigs[0].counts == {"blind": 4, "pass": len(live.rigs[0].verdicts) - 4}
     assert {v.check for v in live.rigs[0].verdicts} == {c.id for c in CATALOGUE.values() if not c.afterwards}
     assert live.rigs[0].left == "idle"
     assert live.ended_at > live.started_at
@@ -138,7 +138,7 @@ def test_two_rigs_are_judged_apart(tmp_path):
     run = run_of(tmp_path, rig1=h.readings(), rig2=hot.model_copy(update={"rig": "rig2"}))
     record = judge_run(run, {name: fake(run, name) for name in ("rig1", "rig2")})
     assert [rig.verdict for rig in record.rigs] == [Verdict.PASS, Verdict.FAIL] or bad(record) == {}
-    assert set(bad(record, 1)) == {f"thermals.settled_gpu_temp[{h.SLOT2}]"}
+    assert set(bad(record, 1)) == {f"thermals.{check}[{h.SLOT2}]" for check in ("settled_gpu_temp", "card_spread")}
     assert record.exit_code == 1
 
 
@@ -299,7 +299,7 @@ def test_without_load_only_what_needs_none_is_listed(tmp_path):
         update={"idle_seconds": 0, "cpu_burn_seconds": 0, "gpu_burn_seconds": 0, "all_burn_seconds": 0, "train": False}
     )
     run = RunDir.create(tmp_path, "check", rigs=[RunRig(name="rig1", spec=h.spec(), profile=quiet)])
-    write(run, h.readings(samples=h.samples()[:1], events=(), logs={}))
+    write(run, h.readings(samples=h.samples()[:1], events=(), logs={"probes.json": h.probes()}))
     record = judge_run(run, {"rig1": fake(run)})
     assert bad(record) == {}
     checks = {v.check for v in record.rigs[0].verdicts}
