@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 from rigctl.parse.xid import same_card
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rigctl.model.reading import Facts, GpuFacts
 
 _SPEED_STEP = 10
@@ -40,7 +42,18 @@ def parts_of(facts: Facts) -> dict[str, Any]:
     return parts
 
 
-def _links(gpus: list[GpuFacts]) -> dict[str, Any]:
+def joined_pairs(gpus: Sequence[GpuFacts]) -> frozenset[str]:
+    """Return the pairs that NVLinks join, by bridge or through switches, as verdicts name them: `slot1-slot2`."""
+    return frozenset(
+        f"slot{one.slot}-slot{other.slot}" for one, other in combinations(gpus, 2) if _joined(gpus, one, other)
+    )
+
+
+def _joined(gpus: Sequence[GpuFacts], one: GpuFacts, other: GpuFacts) -> bool:
+    return bool(_between(one, other)) or ("nvswitch_links" in _links(gpus) and any(link.active for link in one.links))
+
+
+def _links(gpus: Sequence[GpuFacts]) -> dict[str, Any]:
     """Return the bridged pairs, or the links to switches; nothing where no link is active."""
     pairs = [
         {"slots": [one.slot, other.slot], "kind": "nvlink", "links": count}

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 from rigctl.checks.burn import burns
 from rigctl.checks.cards import cards
+from rigctl.spec.parts import joined_pairs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -28,6 +29,7 @@ _EARLY_PERCENT, _SETTLED_PERCENT = (15.0, 50.0), 100 * 2 / 3
 _DRIFT_NEEDS_S = 120
 """As `throughput.burn_gflops` judges drift: a shorter burn tells only the noise of its few rows."""
 _LONG = "a GPU burn of two minutes or more"
+_JOINED = "cards that NVLinks join"
 _BELOW_SLOWDOWN_C = 5
 _NO_TEMPERATURE = 119.9
 """°C; above every rig, within the spec's bounds."""
@@ -116,6 +118,16 @@ def found(check: str, subject: str | None = None) -> Callable[[Seen], Mapping[st
     return take
 
 
+def _of_joined(check: str) -> Callable[[Seen], Mapping[str, float]]:
+    """Take what a check found between cards that NVLinks join; other pairs go through the host and set no floor."""
+
+    def take(seen: Seen) -> Mapping[str, float]:
+        joined = joined_pairs(cards(seen.readings))
+        return {subject: figure for subject, figure in found(check)(seen).items() if subject in joined}
+
+    return take
+
+
 def _drift(seen: Seen) -> Mapping[str, float]:
     """How far each card's rate fell from the burn's first half to its last third."""
     burn = next((one for one in burns(seen.readings, seen.profile) if one.step == "gpu_burn"), None)
@@ -183,6 +195,8 @@ _TWO_SIDED = Margin("", "judged in both directions, with wall_power_tolerance_sh
 _RATE = Margin("× 0.93", _REPEATS, factor=0.93)
 _DRIFT = Margin("+ 0.02", "the reading itself, about 1 % at either end of the burn", add=0.02)
 _TOKENS = Margin("× 0.90", f"{_REPEATS}, with one outlier of 14 %", factor=0.90)
+
+_COUNTER = "a healthy run counts none, and none is no limit; what may be counted is a choice"
 
 ROWS: tuple[Row, ...] = (
     Row("parts.pcie_gen_under_load", "topology.pcie_gen", "exactly", "", _AS_BUILT, step=1),
@@ -279,11 +293,19 @@ ROWS: tuple[Row, ...] = (
         )
         for step in ("gpu_burn", "all_burn")
     ),
+    *(
+        Row(f"limits.min_p2p_{ways}_gb_per_s", check, "at least", "GB/s", _RATE, seen=_of_joined(check), needs=_JOINED)
+        for ways, check in (("one_way", "throughput.p2p_one_way"), ("both_ways", "throughput.p2p_both_ways"))
+    ),
     Row("training.min_tokens_per_s", "throughput.training", "at least", "tokens/s", _TOKENS),
 )
 """In the order of the spec."""
 
 NOT_LEARNED: Mapping[str, str] = {
+    "limits.max_nvlink_crc_errors": _COUNTER,
+    "limits.max_pcie_replays": _COUNTER,
+    "limits.max_aer_corrected_per_min": _COUNTER,
+    "limits.max_probe_seconds": "how long a driver takes differs from boot to boot; a bound is a choice",
     "limits.max_gpu_c_per_w_rise_share": "a choice of people, not a reading",
     "limits.wall_power_tolerance_share": "a choice of people, not a reading",
     "limits.guard_max_gpu_memory_temp_c": "the card's own limit − 5 °C holds without it; a tighter one is a choice",

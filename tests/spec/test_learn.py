@@ -15,10 +15,12 @@ from rigctl.cli.app import main
 from rigctl.errors import UsageError
 from rigctl.inventory import load_fleet
 from rigctl.judge import judge_run
+from rigctl.model.reading import LinkFacts
 from rigctl.model.spec import LimitsSpec, PartsSpec, TrainingSpec
-from rigctl.model.verdict import Verdict
+from rigctl.model.verdict import CheckVerdict, Verdict
 from rigctl.spec import Unfit, as_yaml, learn
-from rigctl.spec.rows import NOT_LEARNED, ROWS
+from rigctl.spec.parts import joined_pairs
+from rigctl.spec.rows import NOT_LEARNED, ROWS, Seen
 from rigctl.store import RunDir
 from tests.acceptance.test_judge import fake, run_of
 from tests.checks import healthy as h
@@ -114,6 +116,25 @@ def test_a_long_burn_tells_its_drift(tmp_path):
         [accepted(tmp_path, readings, profile=profile)], "rig1", despite=["throughput.gpu_burn", "power.wall"]
     )
     assert draft.spec["limits"]["max_burn_gflops_drift"] == 0.04  # 2 % were seen
+
+
+def test_only_pairs_that_links_join_set_a_floor_for_copies():
+    bridged = (h.gpu(0), h.gpu(1))
+    assert joined_pairs(bridged) == {"slot1-slot2"}
+    assert joined_pairs([gpu.model_copy(update={"links": ()}) for gpu in bridged]) == frozenset()
+    alone = h.gpu(1, slot=3, pci_bus_id="00000000:41:00.0", links=())
+    assert joined_pairs((*bridged, alone)) == {"slot1-slot2"}
+    through = LinkFacts(link=0, active=True, remote_pci_bus_id="00000000:C4:00.0")
+    switched = [gpu.model_copy(update={"links": (through,)}) for gpu in (*bridged, alone)]
+    assert joined_pairs(switched) == {"slot1-slot2", "slot1-slot3", "slot2-slot3"}
+    pair = CheckVerdict(
+        check="throughput.p2p_one_way", subject="slot1-slot2", verdict=Verdict.PASS, reason="52.8 GB/s", found=52.8
+    )
+    slow = pair.model_copy(update={"subject": "slot1-slot3", "found": 6.2})
+    seen = Seen((pair, slow), h.readings(facts=h.facts(gpus=(*bridged, alone))), h.PROFILE)
+    row = BY_KEY["limits.min_p2p_one_way_gb_per_s"]
+    assert row.figures(seen) == {"slot1-slot2": 52.8}
+    assert row.limit(52.8, None) == (49.1, "× 0.93")
 
 
 def test_a_limit_is_never_looser_than_the_cards_own_slowdown(tmp_path):
