@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MAX_CARDS = 16, PATH_SIZE = 512 };
+enum { MAX_CARDS = 16, PATH_SIZE = 512, HANG_US = 100000 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int users;
@@ -47,6 +47,11 @@ static nvmlReturn_t start(void) {
     if (found != NVML_SUCCESS) return found;
     if (strcmp(version, RIGSIM_VERSION) != 0) return NVML_ERROR_LIB_RM_VERSION_MISMATCH;
     found = state_refresh();
+    /* The driver of a card that is gone answers nobody new; who has it open already goes on. */
+    while (found == NVML_SUCCESS && users == 0 && state_number("driver.hangs", 0)) {
+        usleep(HANG_US);
+        found = state_refresh();
+    }
     if (found == NVML_SUCCESS) {
         learn_cards();
         users++;

@@ -21,7 +21,7 @@ enum {
     FIELD_LINK_COUNT = 91,
     FIELD_PCIE_REPLAY = 94
 };
-enum { ERROR_COUNTERS = 5, CAPABILITIES = 6 };
+enum { ERROR_COUNTERS = 5, COUNTER_REPLAY = 0, COUNTER_CRC_FLIT = 2, CAPABILITIES = 6 };
 
 static long long link_number(int index, unsigned int link, const char *key, long long otherwise) {
     char whole[64];
@@ -91,7 +91,9 @@ EXPORT nvmlReturn_t nvmlDeviceGetNvLinkErrorCounter(nvmlDevice_t device, unsigne
     nvmlReturn_t result = enter_link(device, link, &index);
     if (result != NVML_SUCCESS) return result;
     if (counter >= ERROR_COUNTERS) return NVML_ERROR_INVALID_ARGUMENT;
-    *value = (unsigned long long)link_number(index, link, "errors", 0);
+    /* Damaged packets are counted as CRC errors and as replays; nothing here has a link trained anew. */
+    int counted = counter == COUNTER_REPLAY || counter == COUNTER_CRC_FLIT;
+    *value = counted ? (unsigned long long)link_number(index, link, "errors", 0) : 0;
     return NVML_SUCCESS;
 }
 
@@ -136,7 +138,9 @@ EXPORT nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t one, nvmlDevice_t other,
     if (result != NVML_SUCCESS) return result;
     if (which >= NVML_P2P_CAPS_INDEX_LAST) return NVML_ERROR_INVALID_ARGUMENT;
     int linked = active_links_between(first, card_text(second, "pci_bus_id")) > 0;
-    *status = linked ? NVML_P2P_STATUS_OK : NVML_P2P_STATUS_CHIPSET_NOT_SUPPORTED;
+    *status = state_number("p2p.disabled", 0) ? NVML_P2P_STATUS_DISABLED_BY_REGKEY
+              : linked                        ? NVML_P2P_STATUS_OK
+                                              : NVML_P2P_STATUS_CHIPSET_NOT_SUPPORTED;
     return NVML_SUCCESS;
 }
 
@@ -144,6 +148,10 @@ EXPORT nvmlReturn_t nvmlDeviceGetCpuAffinity(nvmlDevice_t device, unsigned int w
     int index;
     nvmlReturn_t result = enter_card(device, &index);
     if (result != NVML_SUCCESS) return result;
+    /* Of all calls, only the matrix of nvidia-smi asks each card for this: a slow matrix is slow here. */
+    long long slow_ms = state_number("driver.topology_ms", 0) / (state_number("gpu.count", 1) > 0 ? state_number("gpu.count", 1) : 1);
+    struct timespec pause = {.tv_sec = slow_ms / 1000, .tv_nsec = slow_ms % 1000 * 1000000L};
+    if (slow_ms > 0) nanosleep(&pause, NULL);
     unsigned int bits = 8 * sizeof *set, threads = (unsigned int)state_number("cpu.threads", 1);
     if (words * bits < threads) return NVML_ERROR_INSUFFICIENT_SIZE;
     memset(set, 0, words * sizeof *set);

@@ -10,13 +10,14 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-from . import module, sysfs, thermal
+from . import module, pcibus, sysfs, thermal
 from .build import build_machine
 from .faults import HARDWARE_FAULTS, Applied, Status, locked_book, read_book
 from .kernellog import BOOT_ID, ERROR, KernelLog
 from .loads import CpuMeter, Use, read_loads
 from .meter import WallMeter
 from .state import STALE_AFTER_S, card_values, identity_values, link_values, render, write_atomically
+from .wiring import Wiring
 
 if TYPE_CHECKING:
     from .paths import Paths
@@ -38,6 +39,7 @@ class Daemon:
         self.identity = identity
         self.time_scale = float(tuning.get("time_scale", 1.0))
         self.machine = build_machine(identity, int(tuning.get("seed", 0)))
+        self.wiring = Wiring()
         self.kernel = KernelLog(paths)
         self.cpu_meter = CpuMeter()
         self.wall_energy_j = 0.0
@@ -52,6 +54,7 @@ class Daemon:
     def start(self) -> None:
         """Prepare the files, let faults that waited for a boot happen, and show a first state."""
         sysfs.prepare(self.paths, self.identity)
+        pcibus.prepare(self.paths, self.identity)
         self._follow_book()
         self._happen("waiting for a boot")
         self.tick(TICK_S)
@@ -75,7 +78,7 @@ class Daemon:
             self.machine.cpu_load = self.cpu_meter.read(time.monotonic())
         thermal.follow(self.machine, [one for one in self.faults if one.active])
         self.machine.step(dt_s, self.time_scale)
-        self._shut_down_hot_cards()
+        self._lose_cards(self.wiring.step(dt_s, self.machine.cards, [one for one in self.faults if one.active]))
         self.wall_w = self.machine.wall_w
         self.wall_energy_j += self.wall_w * dt_s
         self.meter.set_online(online=self._fault("wall_meter_offline") is None)
@@ -177,20 +180,22 @@ class Daemon:
         except (FileNotFoundError, ValueError):  # never set, or being written at this moment
             return float(self.identity["card"]["power_default_w"])
 
-    def _shut_down_hot_cards(self) -> None:
+    def _lose_cards(self, falls: frozenset[int]) -> None:
+        """Cards that shut themselves down, and those of the slots `falls`, leave the bus; taken back, they return."""
         for card in self.machine.cards:
-            if card.temp_c >= card.parts.temp_shutdown_c and not card.lost:
-                card.lost = True
+            gone = card.parts.slot in falls or card.temp_c >= card.parts.temp_shutdown_c
+            if gone and not card.lost:
                 bus_id = str(self._own(card)["pci_bus_id"])[4:-2]
                 text = f"NVRM: Xid (PCI:{bus_id}): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus."
                 self.kernel.write(text, priority=ERROR)
+            card.lost = gone or (card.lost and card.parts.slot not in self.wiring.returned)
 
     def _own(self, card: Card) -> dict[str, Any]:
         return next(own for own in self.identity["cards"] if int(own["slot"]) == card.parts.slot)
 
     def _show(self, uses: dict[int, list[Use]]) -> None:
         machine, cards = self.machine, self.present()
-        wrong, dead = self._fault("burn_errors"), self._fault("nv3")
+        wrong = self._fault("burn_errors")
         bus_ids = {card.parts.slot: str(self._own(card)["pci_bus_id"]) for card in cards}
         values: dict[str, object] = {
             "sim.format": 1,
@@ -207,17 +212,19 @@ class Daemon:
             "wall.power_w": f"{self.wall_w:.1f}",
             "topology.common_ancestor": self.identity["topology"]["common_ancestor"],
             "gpu.count": len(cards),
+            **self.wiring.rig(),
         }
         for index, card in enumerate(cards):
             prefix, slot = f"gpu.{index}", card.parts.slot
             errors_per_s = wrong.values["per_s"] if wrong is not None and wrong.values["slot"] == slot else 0
             values |= identity_values(prefix, self.identity, self._own(card))
             values |= card_values(prefix, self.identity, card, uses[slot], errors_per_s)
-            links = frozenset({dead.values["link"]}) if dead is not None else frozenset()
             values |= thermal.shown(prefix, slot, [one for one in self.faults if one.active])
-            values |= link_values(prefix, self.identity, slot, bus_ids, links)
+            values |= link_values(prefix, self.identity, slot, bus_ids, self.wiring.dead_links)
+            values |= self.wiring.shown(prefix, card, values)
         write_atomically(self.paths.state, render(values))
         sysfs.update(self.paths, machine.cpu_temp_c, machine.cpu_energy_j)
+        pcibus.update(self.paths, self.identity, bus_ids, self.wiring.port_errors)
         sysfs.update_fans(self.paths, thermal.tachometers(machine, self.identity, self.faults, self._ticks))
 
 

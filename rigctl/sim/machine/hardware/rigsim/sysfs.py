@@ -82,7 +82,7 @@ def update_fans(paths: Paths, speeds: Mapping[str, int]) -> None:
 
 
 def mount(paths: Paths, real: Path = SYS) -> None:
-    """Bind the trees over /sys/class, /sys/module and /proc/driver; CalledProcessError without the right to mount.
+    """Bind the trees over folders of /sys and over /proc/driver; CalledProcessError without the right to mount.
 
     Everything else of these folders stays visible: `net` is bound through, other folders lead to a second view of
     the real /sys.
@@ -92,7 +92,7 @@ def mount(paths: Paths, real: Path = SYS) -> None:
         return
     behind.mkdir(parents=True, exist_ok=True)
     _bind(real, behind)
-    for name in ("class", "module"):
+    for name in ("class", "module", "bus"):
         ours = paths.sys / name
         ours.mkdir(parents=True, exist_ok=True)
         for entry in sorted((behind / name).iterdir()):
@@ -105,6 +105,9 @@ def mount(paths: Paths, real: Path = SYS) -> None:
             else:
                 target.symlink_to(entry)
         _bind(ours, real / name)
+    nodes = Path("devices/system/node/online")
+    if (real / nodes).exists():
+        _bind(paths.sys / nodes, real / nodes)
     _bind(paths.run / "proc" / "driver", Path("/proc/driver"))
 
 

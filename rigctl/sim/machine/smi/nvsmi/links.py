@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 NUMA_ID_FROM = 535
 """From this branch on the table has a column more."""
 BLANK_BEFORE_FROM = 520
+NVLINK_WORD_FROM = 595
+"""From this branch on the sentence spells it `Nvlink` (public captures of 595.71.05)."""
 WORDS = {0: "X", 10: "PIX", 20: "PXB", 30: "PHB", 40: "NODE", 50: "SYS"}
 CPU_WORDS = 4
 LEGEND = """
@@ -61,14 +63,15 @@ def _affinity(card: Card) -> str:
     return f"{threads[0]}-{threads[-1]}" if len(threads) > 1 else str(threads[0])
 
 
-def status(cards: Sequence[Card]) -> str:
-    """`nvlink -s`: the speed of each link and direction."""
+def status(cards: Sequence[Card], branch: int) -> str:
+    """`nvlink -s`: the speed of each link and direction; where all are down, the sentence of the driver's branch."""
     lines: list[str] = []
     for card in cards:
         lines.append(f"GPU {card.index}: {card.name} (UUID: {card.uuid})")
         links = card.links()
         if not any(active for active, _, _ in links):
-            lines.append("NVML: Unable to retrieve NVLink information as all links are inActive")
+            word = "Nvlink" if branch >= NVLINK_WORD_FROM else "NVLink"
+            lines.append(f"NVML: Unable to retrieve {word} information as all links are inActive")
             continue
         for link, (active, gb_per_s, _) in enumerate(links):
             lines.append(f"\t Link {link}: {gb_per_s:.5g} GB/s" if active else f"\t Link {link}: <inactive>")

@@ -181,7 +181,7 @@ def _print(nvml: Nvml, asked: Asked, cards: list[Card], chosen: list[Card]) -> t
         "table": lambda: (table.render(chosen, version, cuda), 0),
         "list": lambda: ("".join(f"GPU {one.index}: {one.name} (UUID: {one.uuid})\n" for one in chosen), 0),
         "topo": lambda: (links.matrix(cards, branch), 0),
-        "nvlink": lambda: (links.status(chosen), 0),
+        "nvlink": lambda: (links.status(chosen, branch), 0),
         "xml": lambda: (sections.render(chosen, version, cuda, branch), 0),
         "query": lambda: _details(chosen, version, cuda, branch, asked.sections),
         "pl": lambda: settings.set_power_limit(chosen, asked.value),
