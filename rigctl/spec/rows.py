@@ -87,7 +87,7 @@ class Row:
 
     def figures(self, seen: Seen) -> Mapping[str, float]:
         """Return subject → figure; empty where the run shows none."""
-        return (self.seen or found(self.check))(seen)
+        return (self.seen or found(self.check))(seen) if self.when(seen.readings) else {}
 
     def limit(self, figure: float, facts: Facts | None) -> tuple[float, str]:
         """Return the limit that follows from a figure, and in words how."""

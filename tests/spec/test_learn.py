@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -29,10 +30,9 @@ from tests.sim_hardware.conftest import NEEDS_COMPILER
 from .shapes import PROFILE, SHOWN, Shape, fleet_of
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from rigctl.model.reading import Readings
 
+PAGE = Path(__file__).parents[2] / "docs" / "specs.md"
 BY_KEY = {row.key: row for row in ROWS}
 
 
@@ -58,6 +58,14 @@ def test_every_limit_has_its_row_or_a_reason_why_no_reading_gives_it():
             part, name = key.split(".")
             assert name in known[part].model_fields
         assert row.margin.why
+
+
+def test_the_page_names_every_figure_that_can_be_learned_and_its_margin():
+    text = PAGE.read_text(encoding="utf-8")
+    for row in ROWS:
+        lines = [line for line in text.splitlines() if line.startswith("|") and f"`{row.key}`" in line]
+        assert lines, f"docs/specs.md names no {row.key}"
+        assert row.margin.words in lines[0], (row.key, row.margin.words)
 
 
 def test_parts_are_exact_and_limits_have_their_margins(tmp_path):
@@ -135,6 +143,15 @@ def test_only_pairs_that_links_join_set_a_floor_for_copies():
     row = BY_KEY["limits.min_p2p_one_way_gb_per_s"]
     assert row.figures(seen) == {"slot1-slot2": 52.8}
     assert row.limit(52.8, None) == (49.1, "× 0.93")
+
+
+def test_a_figure_is_of_the_row_that_the_run_can_hold_and_of_no_other():
+    per_watt = CheckVerdict(
+        check="thermals.resistance", subject="slot1", verdict=Verdict.PASS, reason="0.07 °C/W", found=0.07
+    )
+    room, coolant = BY_KEY["limits.max_gpu_c_per_w"], BY_KEY["limits.max_gpu_c_per_w_coolant"]
+    air = Seen((per_watt,), h.readings(samples=h.with_samples(tuple(h.STEPS), coolant_temps_c={})), h.PROFILE)
+    assert (room.figures(air), coolant.figures(air)) == ({"slot1": 0.07}, {})
 
 
 def test_a_limit_is_never_looser_than_the_cards_own_slowdown(tmp_path):
