@@ -262,7 +262,7 @@ def run_guard(run_id: str, places: Places) -> int:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     log.info("%s, process %d", unit_name(run_id), os.getpid())
     plan = parse_plan(places.plan(run_id).read_bytes())
-    wall = WallMeter(plan.wall_meter["url"]) if plan.wall_meter else None
+    wall = WallMeter(plan.wall_meter) if plan.wall_meter else None
     if wall is not None:
         wall.start()
     return Guard(plan, places, Sensors(plan.expected_gpus, wall), notifier).run()

@@ -1,4 +1,4 @@
-"""What meters answer, as power at the wall: Tasmota, Shelly, NUT's `upsc`, `ipmitool dcmi power reading`.
+"""What meters answer, as power at the wall: Tasmota, Shelly, NUT's `upsc`, `ipmitool dcmi power reading`, a number.
 
 Pure: an answer in, a power in watts out, or MeterError with the reason. A plug whose relay is off feeds nothing, a
 value that the meter itself calls invalid is none, and a power that no rig can draw is none either.
@@ -133,6 +133,17 @@ def dcmi(text: str) -> Reading:
         # A machine that answers is on: controllers that cannot measure say 0.
         raise MeterError("the management controller says 0 W, which no running machine draws")
     return Reading(_power(int(watts[1]), "the present power"), 1.0)
+
+
+_PLAIN = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)(?: ?(?:W|[Ww]atts?))?")
+
+
+def plain(text: str) -> Reading:
+    """From a command of the user's own: one number on one line, watts."""
+    match = _PLAIN.fullmatch(text.strip())
+    if match is None:
+        raise MeterError(f"the meter's command says {text.strip()[:160]!r} instead of one number in watts")
+    return Reading(_power(float(match[1]), "the command's number"))
 
 
 _SENSOR = re.compile(r"(.+?)\s*\| (\w{2,3})h \| (\w+)\s*\|\s*([0-9.]+) \|\s?(.*)")

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from .errors import AgentError
+from .wall import asker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -73,7 +74,7 @@ class Plan:
     max_gpu_temp_c: float
     stale_sample_s: float
     expected_gpus: tuple[str, ...]
-    wall_meter: dict[str, str] | None
+    wall_meter: dict[str, Any] | None
     gpu_burn_dir: str
     torch_venv: str
     steps: tuple[Step, ...]
@@ -141,12 +142,10 @@ def _number(raw: dict[str, Any], key: str, allowed: Callable[[float], bool]) -> 
     return value
 
 
-def _wall_meter(raw: dict[str, Any] | None) -> dict[str, str] | None:
-    if raw is None:
-        return None
-    if raw["form"] != "tasmota":
-        raise ValueError(f"wall_meter.form is {raw['form']!r}, known is 'tasmota'")
-    return {"form": raw["form"], "url": str(raw["url"])}
+def _wall_meter(raw: dict[str, Any] | None) -> dict[str, Any] | None:
+    if raw is not None:
+        asker(raw)  # an unknown form, or one without what it needs, is refused before anything runs
+    return raw
 
 
 def _step(raw: dict[str, Any]) -> Step:

@@ -118,10 +118,11 @@ def _wall(spec: RigSpec, readings: Readings, step: str, nominal: float) -> Check
 def _unread(say: Say, spec: RigSpec, readings: Readings, samples: list[Sample], count: int) -> CheckVerdict:
     meter = spec.wall_meter
     said = next((sample.wall_error for sample in reversed(samples) if sample.wall_error), None)
-    if meter is not None and meter.url is None:
-        reason = "the wall meter has no address"
-        fix = f"set rig_spec_host.wall_meter.url in host_vars/{readings.rig}/"
+    if meter is not None and meter.asked is None:
+        reason = f"the wall meter has no {'address' if meter.key == 'url' else meter.key}"
+        fix = f"set rig_spec_host.wall_meter.{meter.key} in host_vars/{readings.rig}/"
     else:
+        asked = (meter.asked if meter is not None else None) or "it"
         reason = f"the wall meter was read in {count} of {len(samples)} samples" + (f": {said}" if said else "")
-        fix = f"is the meter on, and can {readings.rig} reach {meter.url if meter else 'it'}?"
+        fix = f"is the meter on, and can {readings.rig} reach {asked if isinstance(asked, str) else ' '.join(asked)}?"
     return say.error(reason, fix) if meter is None or meter.required else say.blind(reason)

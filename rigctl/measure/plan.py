@@ -52,6 +52,14 @@ def history_limits(facts: Facts, baseline: Baseline | None) -> dict[str, float]:
     return {gpu.uuid: settled[gpu.uuid] + HISTORY_MARGIN_C for gpu in facts.gpus if gpu.uuid in settled}
 
 
+def _meter(spec: RigSpec) -> dict[str, Any] | None:
+    """Return how the agent asks the wall meter; None where the rig has none, or its own part is not written."""
+    meter = spec.wall_meter
+    if meter is None or meter.asked is None:
+        return None
+    return meter.model_dump(mode="json", exclude={"required"}, exclude_defaults=True)
+
+
 def build_plan(
     run_id: str,
     spec: RigSpec,
@@ -69,7 +77,6 @@ def build_plan(
         for workload in _workloads(profile)
         if workload.name in asked
     ]
-    meter = spec.wall_meter
     return {
         "run_id": run_id,
         "sample_hz": profile.sample_hz,
@@ -83,7 +90,7 @@ def build_plan(
         "ignore_lock": claim.ignore_lock,
         "stale_sample_s": STALE_SAMPLE_S,
         "expected_gpus": [gpu.uuid for gpu in facts.gpus],
-        "wall_meter": {"form": meter.form, "url": meter.url} if meter is not None and meter.url else None,
+        "wall_meter": _meter(spec),
         "gpu_burn_dir": spec.software.gpu_burn_dir,
         "torch_venv": spec.software.torch_venv,
         "steps": steps,

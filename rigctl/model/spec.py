@@ -100,13 +100,46 @@ class CoolingSpec(_Literal):
 
 
 class WallMeterSpec(_Literal):
-    """The meter at the wall, at an address as the rig sees it."""
+    """The meter at the wall, at an address as the rig sees it; what belongs to one rig stands in host_vars."""
 
-    form: Literal["tasmota"]
+    form: Literal["tasmota", "shelly", "nut", "ipmi_dcmi", "command"]
+    """`ipmi_dcmi`: the rig's own management controller, by `ipmitool dcmi power reading`; it needs no address."""
     url: str | None = None
-    """For Tasmota `http://ADDRESS/cm?cmnd=Status%208`; belongs to one rig, so it stands in host_vars."""
+    """For Tasmota `http://ADDRESS/cm?cmnd=Status%208`, for Shelly `http://ADDRESS/rpc/Switch.GetStatus?id=0` or, of
+    its first generation, `http://ADDRESS/status`."""
+    channel: int = Field(default=0, ge=0, le=7)
+    """Which of a Shelly's outlets feeds the rig, where its answer names several."""
+    ups: str | None = None
+    """For NUT: the UPS as `upsc` names it, `ups@192.0.2.5`."""
+    command: tuple[str, ...] | None = Field(default=None, strict=False, min_length=1)
+    """For `command`: a program on the rig and its arguments; it prints the power in watts as one number."""
     required: bool = True
     """False: a rig without a readable meter is `blind` there, not `error`."""
+
+    @property
+    def asked(self) -> str | tuple[str, ...] | None:
+        """What has to be asked for the power; None where the rig's own part is not written yet."""
+        return {
+            "tasmota": self.url,
+            "shelly": self.url,
+            "nut": self.ups,
+            "ipmi_dcmi": "ipmitool dcmi power reading",
+            "command": self.command,
+        }[self.form]
+
+    @property
+    def key(self) -> str:
+        """The key under which a rig of this form names its own meter."""
+        return {"nut": "ups", "command": "command"}.get(self.form, "url")
+
+    @model_validator(mode="after")
+    def _names_no_other_forms_meter(self) -> WallMeterSpec:
+        own = {"tasmota": ("url",), "shelly": ("url",), "nut": ("ups",), "command": ("command",)}.get(self.form, ())
+        for key in ("url", "ups", "command"):
+            if getattr(self, key) is not None and key not in own:
+                message = f"wall_meter.{key} is not for form {self.form}"
+                raise ValueError(message)
+        return self
 
 
 class TrainingSpec(_Literal):

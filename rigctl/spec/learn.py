@@ -182,7 +182,9 @@ def _kept(spec: RigSpec) -> dict[str, Any]:
     chosen = {key: value for key in NOT_LEARNED if (value := _set_value(spec, key)) is not None}
     kept: dict[str, Any] = {"parts": {}, "limits": {key.partition(".")[2]: value for key, value in chosen.items()}}
     if spec.wall_meter is not None:
-        kept["wall_meter"] = spec.wall_meter.model_dump(exclude={"url"})
+        kept["wall_meter"] = spec.wall_meter.model_dump(
+            exclude={"url", "ups"}, exclude_defaults=True
+        ) | {"required": spec.wall_meter.required}
     if spec.training is not None:
         workload = spec.training.model_dump(exclude_none=True, exclude={"min_tokens_per_s"})
         kept["training"] = workload

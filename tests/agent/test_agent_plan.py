@@ -55,7 +55,9 @@ def test_the_runtime_bounds_every_step_with_its_margin() -> None:
     [
         ({"sample_hz": 0}, "sample_hz is 0"),
         ({"controller_lost_s": -1}, "controller_lost_s"),
-        ({"wall_meter": {"form": "shelly", "url": "x"}}, "shelly"),
+        ({"wall_meter": {"form": "abacus", "url": "x"}}, "abacus"),
+        ({"wall_meter": {"form": "nut", "url": "x"}}, "'ups'"),
+        ({"wall_meter": {"form": "command"}}, "'command'"),
         ({"steps": [{"name": "x", "seconds": 1, "loads": ["disk"]}]}, "disk"),
         ({"steps": [{"name": "train", "seconds": 1, "loads": ["train"]}]}, "no training"),
         ({"steps": [{"name": "x", "loads": []}]}, "'seconds'"),

@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from rigctl.agent.cpu import CpuSensors, EnergyMeter, LoadMeter, cpu_temp_c, cpu_times, rapl_packages
-from rigctl.agent.wall import MeterError, WallMeter, read_tasmota, tasmota_power_w
+from rigctl.agent.meters import MeterError, tasmota
+from rigctl.agent.wall import WallMeter, asker
 
 CORPUS = Path(os.environ.get("RIGCTL_CORPUS", Path(__file__).parents[3] / "shared" / "corpus"))
 
@@ -129,7 +130,7 @@ STATUS_8 = {"StatusSNS": {"Time": "2026-11-30T02:00:00", "ENERGY": {"Total": 12.
     ],
 )
 def test_tasmota_forms(answer: Any, power: float) -> None:
-    assert tasmota_power_w(answer) == power
+    assert tasmota(answer).power_w == power
 
 
 @pytest.mark.parametrize(
@@ -152,7 +153,7 @@ def test_tasmota_forms(answer: Any, power: float) -> None:
 )
 def test_what_holds_no_power_is_an_error_and_never_0(answer: Any) -> None:
     with pytest.raises(MeterError):
-        tasmota_power_w(answer)
+        tasmota(answer)
 
 
 @pytest.mark.skipif(not (CORPUS / "power-meter").is_dir(), reason="no captures of real meters here")
@@ -160,7 +161,7 @@ def test_captures_of_real_meters() -> None:
     said = {path.name: json.loads(path.read_text()) for path in (CORPUS / "power-meter").glob("tasmota-*.json")}
     assert said
     for answer in said.values():
-        assert tasmota_power_w(answer) >= 0
+        assert tasmota(answer).power_w >= 0
 
 
 class Meter(BaseHTTPRequestHandler):
@@ -179,7 +180,7 @@ def test_reads_a_meter_over_http_and_says_when_it_is_gone() -> None:
     server = HTTPServer(("127.0.0.1", 0), Meter)
     url = f"http://127.0.0.1:{server.server_port}/cm?cmnd=Status%208"
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    meter = WallMeter(url)
+    meter = WallMeter({"form": "tasmota", "url": url})
     assert meter.power() == (None, "no reading yet")
     meter.read_once()
     assert meter.power() == (1240.0, None)
@@ -203,7 +204,7 @@ def test_an_answer_that_is_no_http_does_not_end_the_readings() -> None:
                 asking.sendall(b"\x00\x01 no meter speaks so\r\n\r\n")
 
         threading.Thread(target=answer, daemon=True).start()
-        meter = WallMeter(f"http://127.0.0.1:{server.getsockname()[1]}/")
+        meter = WallMeter({"form": "tasmota", "url": f"http://127.0.0.1:{server.getsockname()[1]}/"})
         meter.read_once()
     power, error = meter.power()
     assert power is None
@@ -213,4 +214,4 @@ def test_an_answer_that_is_no_http_does_not_end_the_readings() -> None:
 @pytest.mark.parametrize("url", ["http://127.0.0.1:9/", "no url", "http://[broken"])
 def test_a_wrong_address_is_an_error(url: str) -> None:
     with pytest.raises(MeterError):
-        read_tasmota(url)
+        asker({"form": "tasmota", "url": url})()
