@@ -7,6 +7,7 @@ group goes with it.
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import signal
@@ -72,6 +73,15 @@ class Asked:
             return self.reason_file.read_text(encoding="utf-8").strip() or "stopped on this rig"
         except OSError:
             return "stopped on this rig"
+
+
+def asked_to_end(path: Path) -> tuple[str, str] | None:
+    """Which step the controller wants ended before its time, and why; None where it wants none."""
+    try:
+        told = json.loads(path.read_text(encoding="utf-8"))
+        return str(told["step"]), str(told["reason"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None  # not there, or not ours: the step runs its whole time
 
 
 class Heartbeat:
@@ -170,6 +180,8 @@ class Guard:
             self.steps.stop(stop, seen.now_s)
             if self._ramp is not None:
                 self._ramp.hurry()
+        if (early := asked_to_end(self.places.end_step(self.plan.run_id))) is not None:
+            self.steps.end_early(*early, seen.now_s)
         self.steps.tick(seen.now_s)
         ramps = self._ramp is not None and self._ramp.is_alive() and bool(self.steps.running)
         self.sampler.step = RAMP if ramps else self.steps.step

@@ -39,10 +39,12 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("--torch-venv", default="")
     for name in ("start", "users", "probes"):
         parsers.add_parser(name)
-    for name in ("guard", "restore", "poll", "stop", "ack"):
+    for name in ("guard", "restore", "poll", "stop", "end-step", "ack"):
         parsers.add_parser(name).add_argument("--run", required=True)
     parsers.choices["poll"].add_argument("--offset", type=_offset, action="append", default=[])
     parsers.choices["stop"].add_argument("--reason", default="asked")
+    for option in ("--step", "--reason"):
+        parsers.choices["end-step"].add_argument(option, required=True)
     log = parsers.add_parser("kernel")
     log.add_argument("--since-mono", type=float, required=True)
     log.add_argument("--boot-id", required=True)
@@ -58,6 +60,7 @@ def _answer(asked: argparse.Namespace, places: Places) -> dict[str, Any]:
         "start": lambda: commands.start(sys.stdin.buffer.read(), places),
         "poll": lambda: commands.poll(asked.run, dict(asked.offset), places),
         "stop": lambda: commands.stop(asked.run, asked.reason, places),
+        "end-step": lambda: commands.end_step(asked.run, asked.step, asked.reason, places),
         "restore": lambda: commands.restore(asked.run, places),
         "ack": lambda: commands.ack(asked.run, places),
         "kernel": lambda: commands.kernel(asked.since_mono, asked.boot_id),

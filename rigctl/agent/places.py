@@ -37,6 +37,10 @@ class Places:
         """Why somebody asked the run to stop."""
         return self.run_root / f"{checked(run_id)}.stop"
 
+    def end_step(self, run_id: str) -> Path:
+        """Which step the controller wants ended, and why: its verdict is certain."""
+        return self.run_root / f"{checked(run_id)}.end_step.json"
+
     def before(self, run_id: str) -> Path:
         """The rig's settings as the run found them."""
         return self.run_root / f"{checked(run_id)}.before.json"
@@ -52,7 +56,7 @@ class Places:
 
     def forget(self, run_id: str) -> None:
         """Remove everything of a run that is not a reading. Raises OSError."""
-        for path in (self.heartbeat(run_id), self.stop_reason(run_id), self.before(run_id)):
+        for path in (self.heartbeat(run_id), self.stop_reason(run_id), self.end_step(run_id), self.before(run_id)):
             path.unlink(missing_ok=True)
         scripts = self.scripts(run_id)
         if scripts.exists():

@@ -60,6 +60,7 @@ class Steps:
         self._loads: dict[str, RunningLoad] = {}
         self.stopped: Stop | None = None
         self._stop_said = False
+        self._ended_early: set[str] = set()
 
     @property
     def step(self) -> str:
@@ -90,6 +91,18 @@ class Steps:
         self._say(
             "guard_stopped", self.step, **{key: value for key, value in asdict(stop).items() if value is not None}
         )
+
+    def end_early(self, step: str, reason: str, now_s: float) -> None:
+        """End the load of `step` before its time, and go on with the next step; nothing for any other step."""
+        if self._now is None or self._now.name != step or not self._loads or self.stopped is not None:
+            return
+        if step in self._ended_early:
+            return
+        self._ended_early.add(step)
+        for load in self._loads.values():
+            load.end(now_s)
+        seconds = round(now_s - self._began_s, 3)
+        self._say("ended_early", step, reason=reason, seconds=seconds, asked_s=self._now.seconds)
 
     def tick(self, now_s: float) -> None:
         """Look after what runs, and go on to the next step when it is over."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rigctl.model.verdict import CheckVerdict
 
 _FAULTY = "take the card out of use: lower its clocks or limit to see whether it is the supply; then replace it"
-_SETTLED_PERCENT = 100 * 2 / 3
+_SETTLED = 2 / 3
 _SHORT = 0.98
 """A burn that ran for less than this share of the asked time ended early."""
 CLEAN = "every summary without errors, every card reported, the whole time"
@@ -36,6 +36,13 @@ class Burn:
     log: gpu_burn.BurnLog | None
     ran_s: float | None
     exit_status: int | None
+    early: str | None = None
+    """Why it was ended before its time, because its verdict was certain; None: it was not."""
+
+    def percent(self, share: float) -> float:
+        """Return which percentage of the asked time is `share` of the time that was burnt."""
+        whole = 100.0 if self.early is None or self.log is None or not self.log.rows else self.log.rows[-1].percent
+        return share * whole
 
 
 def burns(readings: Readings, profile: ProfileSpec) -> list[Burn]:
@@ -54,6 +61,7 @@ def _burn(readings: Readings, step: str, asked_s: float) -> Burn:
         gpu_burn.parse(text) if text else None,
         float(seconds) if isinstance(seconds, int | float) else None,
         status if isinstance(status, int) else None,
+        load.ended_early(readings, step),
     )
 
 
@@ -75,7 +83,13 @@ def _whole(say: Say, spec: RigSpec, readings: Readings, all_burns: list[Burn]) -
         if verdict := _did_not_run(say, readings, burn) or _count(say, spec, burn) or _early(say, readings, burn):
             return verdict
     ran = " + ".join(f"{burn.ran_s:.0f} s" for burn in all_burns if burn.ran_s is not None)
-    return say.passed(f"gpu-burn ran to its end on {spec.parts.gpu_count} cards ({ran})", "ran to its end")
+    saved = "".join(
+        f"; {burn.step} ended after {burn.ran_s:.0f} of {burn.asked_s:.0f} s, {burn.asked_s - burn.ran_s:.0f} s saved: "
+        f"{burn.early}"
+        for burn in all_burns
+        if burn.early is not None and burn.ran_s is not None
+    )
+    return say.passed(f"gpu-burn ran to its end on {spec.parts.gpu_count} cards ({ran}){saved}", "ran to its end")
 
 
 def _did_not_run(say: Say, readings: Readings, burn: Burn) -> CheckVerdict | None:
@@ -110,9 +124,15 @@ def _early(say: Say, readings: Readings, burn: Burn) -> CheckVerdict | None:
         reason = f"the guard ended step {burn.step} before its time ({stop.detail.get('reason', 'no reason given')})"
         return say.error(reason, "see thermals.guard")
     look = f"see {burn.step}.log and guard.log of {readings.rig} in the run directory"
+    if burn.early is not None and log is not None and log.rows and burn.ran_s is not None:
+        return None
     if log is None or log.tested is None or log.cut:
         status = "" if burn.exit_status is None else f", exit status {burn.exit_status}"
         return say.error(f"gpu-burn's output in step {burn.step} ends before its summary{status}", look)
+    return _too_short(say, burn, look)
+
+
+def _too_short(say: Say, burn: Burn, look: str) -> CheckVerdict | None:
     if burn.ran_s is None:
         return say.error(f"the rig did not tell how long gpu-burn ran in step {burn.step}", look)
     if burn.ran_s < burn.asked_s * _SHORT:
@@ -125,7 +145,7 @@ def _early(say: Say, readings: Readings, burn: Burn) -> CheckVerdict | None:
 def _card(say: Say, readings: Readings, gpu: GpuFacts, all_burns: list[Burn]) -> CheckVerdict:
     """One card over all burns: the first fault decides, a gap in what was seen is an error."""
     failing = [xid for xid in failing_xids(readings) if xid.slot == gpu.slot]
-    faults = [fault for burn in all_burns if burn.log is not None and (fault := _fault(gpu, burn.step, burn.log))]
+    faults = [fault for burn in all_burns if burn.log is not None and (fault := _fault(gpu, burn, burn.log))]
     if faults or failing:
         reason = faults[0] if faults else f"the kernel reported Xid {failing[0].xid.number} of it"
         return say.failed(reason, "a fault", _FAULTY)
@@ -141,27 +161,28 @@ def _worker(gpu: GpuFacts, log: gpu_burn.BurnLog) -> int | None:
     return next((card.index for card in log.cards if card.uuid == gpu.uuid), None)
 
 
-def _fault(gpu: GpuFacts, step: str, log: gpu_burn.BurnLog) -> str | None:
+def _fault(gpu: GpuFacts, burn: Burn, log: gpu_burn.BurnLog) -> str | None:
     """Return what gpu-burn says against the card, if anything."""
     number = _worker(gpu, log)
     if number is None:
         return None
-    if number < len(log.errors) and (fault := _worker_fault(number, step, log)):
+    if number < len(log.errors) and (fault := _worker_fault(number, burn, log)):
         return fault
     if dict(log.verdicts).get(number) == "FAULTY":
-        return f"gpu-burn calls it FAULTY in step {step}"
+        return f"gpu-burn calls it FAULTY in step {burn.step}"
     return None
 
 
-def _worker_fault(number: int, step: str, log: gpu_burn.BurnLog) -> str | None:
+def _worker_fault(number: int, burn: Burn, log: gpu_burn.BurnLog) -> str | None:
     """Return what gpu-burn's rows say against a worker, if anything."""
+    step = burn.step
     if count := log.errors[number]:
         return f"{count} compare errors in step {step}"
     if log.warned[number]:
         return f"compare errors in step {step}, their number unknown"
     if log.died[number] and log.worked[number]:
         return f"its worker died in step {step} after it had worked"
-    if log.worked[number] and log.stood_still(number, from_percent=_SETTLED_PERCENT):
+    if log.worked[number] and log.stood_still(number, from_percent=burn.percent(_SETTLED)):
         return f"its worker stood still in the last third of step {step}, while another one went on"
     return None
 
@@ -179,4 +200,6 @@ def _gap(gpu: GpuFacts, burn: Burn) -> str | None:
     if not log.worked[number]:
         what = "died before it had done anything" if log.died[number] else "did nothing (proc'd 0)"
         return f"its worker {what} in step {step}" + (f": {log.trouble[0]}" if log.trouble else "")
+    if burn.early is not None and not dict(log.verdicts):
+        return None  # its summary is what was saved; its rows have counted the errors
     return None if dict(log.verdicts).get(number) == "OK" else f"gpu-burn did not call it OK in step {step}"

@@ -95,7 +95,7 @@ def _of_spec(say: Say, readings: Readings, curve: Curve, found: float) -> CheckV
 
 def _of_baseline(say: Say, gpu: GpuFacts, found: float, most: float, baseline: Baseline | None) -> CheckVerdict | None:
     """What the rig's own history says, where it has any: `most` is how far a figure may be above it."""
-    known = _known(baseline, gpu.uuid, say.unit)
+    known = known_resistance(baseline, gpu.uuid, say.unit)
     if known is None or baseline is None:
         return None
     share = found / known - 1
@@ -110,8 +110,8 @@ def _figure(found: float, say: Say) -> str:
     return f"{found:.4f} {say.unit}"
 
 
-def _known(baseline: Baseline | None, uuid: str, unit: str | None) -> float | None:
-    """What the accepted run found, where it measured against the same thing."""
+def known_resistance(baseline: Baseline | None, uuid: str, unit: str | None) -> float | None:
+    """Return what the accepted run found, where it measured against the same thing."""
     for figure in baseline.figures if baseline is not None else ():
         if (figure.check, figure.subject, figure.unit) == (_RESISTANCE, uuid, unit) and figure.found > 0:
             return figure.found

@@ -117,6 +117,12 @@ def events(readings: Readings, event: str, step: str | None = None) -> list[RigE
     return [e for e in readings.events if e.event == event and (step is None or e.step == step)]
 
 
+def ended_early(readings: Readings, step: str) -> str | None:
+    """Return why the load of `step` was ended before its time, its verdict being certain; None where it was not."""
+    ended = next(iter(events(readings, "ended_early", step)), None)
+    return None if ended is None else str(ended.detail.get("reason", "no reason given"))
+
+
 def cut_short(readings: Readings, step: str) -> NoLoad | None:
     """Say that the load of `step` did not come to its own end, and why, as far as the rig's own events tell.
 

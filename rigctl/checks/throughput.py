@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from rigctl.model.spec import ProfileSpec, RigSpec, TrainingSpec
     from rigctl.model.verdict import CheckVerdict
 
-_SETTLED_PERCENT = 100 * 2 / 3
-_EARLY_PERCENT = (15.0, 50.0)
+_SETTLED = 2 / 3
+_EARLY = (0.15, 0.50)
 """Where drift begins: every worker has started, and nothing is hot yet."""
 _DRIFT_NEEDS_S = 120
 """Coolant and memory take minutes to warm up: a shorter burn tells no drift, only the noise of its few rows."""
@@ -40,7 +40,7 @@ def burn_gflops(spec: RigSpec, readings: Readings, profile: ProfileSpec) -> list
         if burn is None or burn.log is None:
             return say.error(*load.why_no_load(readings, "gpu_burn"))
         worker = next((card.index for card in burn.log.cards if card.uuid == gpu.uuid), None)
-        rates = [] if worker is None else burn.log.gflops(worker, from_percent=_SETTLED_PERCENT)
+        rates = [] if worker is None else burn.log.gflops(worker, from_percent=burn.percent(_SETTLED))
         if worker is None or not rates:
             reason = "gpu-burn reported no rate of the card in the burn's last third"
             return say.error(reason, f"see gpu_burn.log of {readings.rig} in the run directory")
@@ -48,7 +48,8 @@ def burn_gflops(spec: RigSpec, readings: Readings, profile: ProfileSpec) -> list
         if least is not None and found < least:
             reason = f"{found:,.0f} Gflop/s in the burn's last third, at least {least:,.0f} were expected"
             return say.failed(reason, found, "see temperature, throttle reasons and power limit first, then PCIe lanes")
-        first = burn.log.gflops(worker, from_percent=_EARLY_PERCENT[0], to_percent=_EARLY_PERCENT[1])
+        begin, end = (burn.percent(share) for share in _EARLY)
+        first = burn.log.gflops(worker, from_percent=begin, to_percent=end)
         if drifted := _drift(say, spec, burn.asked_s, first, found):
             return drifted
         reason = f"{found:,.0f} Gflop/s in the burn's last third"

@@ -15,6 +15,7 @@ from rigctl.checks.measure import RESTORED
 from rigctl.checks.probes import PROBES
 from rigctl.errors import CommandFailed, RigctlError
 from rigctl.measure.claim import Claim
+from rigctl.measure.early import EarlyStop
 from rigctl.measure.plan import build_plan, has_load, history_limits, step_seconds
 from rigctl.measure.session import Cancelled, RigSession
 from rigctl.measure.spool import Fetched, Spool
@@ -96,6 +97,7 @@ class RigMeasurement:
     """What the rig's accepted runs have shown; None at its first acceptance."""
     outcome: RigOutcome = field(default_factory=RigOutcome)
     session: RigSession | None = None
+    _early: EarlyStop | None = None
     _burn: BurnTail = field(default_factory=BurnTail)
     _step: str = "connect"
     _since: float | None = None
@@ -207,6 +209,9 @@ class RigMeasurement:
         run_id, spec = self.run_dir.run_id, self.rig.spec
         plan = build_plan(run_id, spec, self.profile, facts, self.claim)
         plan["history_max_gpu_temp_c"] = history_limits(facts, self.baseline)
+        self._early = EarlyStop(
+            self.rig.name, spec, self.profile, facts, self.baseline, self.run_dir.read_info().profile
+        )
         self._at("start")
         self._started = True
         # After a cut it is unknown whether the plan has begun: asked again, the agent starts no run twice.
@@ -248,11 +253,19 @@ class RigMeasurement:
         for event in fetched.events:
             self._event(event)
         self._show(fetched)
+        self._end_early(session, fetched)
         if fetched.boot_id != facts.boot_id:
             self._ended(left="rebooted in the middle of the run; idle since")
         elif fetched.damaged:
             raise CommandFailed(fetched.damaged, f"is the disk of {self.rig.name} failing? look at its kernel log")
         return fetched.complete and not fetched.active
+
+    def _end_early(self, session: RigSession, fetched: Fetched) -> None:
+        """Let the rig end its burn where the verdict is certain already; what is left of the plan goes on."""
+        reason = self._early.take(fetched, self._step) if self._early is not None and fetched.active else None
+        if reason is not None:
+            asked = ("--run", self.run_dir.run_id, "--step", self._step, "--reason", reason)
+            session.ask("end-step", *asked, during=self._step)
 
     def _event(self, event: RigEvent) -> None:
         self._since = event.t_mono_s if self._since is None else self._since
