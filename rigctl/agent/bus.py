@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from . import dmi, seat
 from .cpu import SYS
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def ports_of(folder: Path) -> list[Path]:
 
 
 def place(nvml_bus_id: str, sys: Path = SYS) -> dict[str, Any]:
-    """Where a card hangs: root port, and NUMA node (None where the firmware does not tell)."""
+    """Where a card hangs: root port, the way down from it, NUMA node, and what the BIOS made of its slot."""
     address = address_of(nvml_bus_id)
     folder = device(address, sys)
     known: dict[str, Any] = {"pci_address": address, "listed": folder is not None, "numa_node": None, "root_port": None}
@@ -60,6 +61,8 @@ def place(nvml_bus_id: str, sys: Path = SYS) -> dict[str, Any]:
         ports = ports_of(folder)
         known["numa_node"] = int(node) if node.isdecimal() else None
         known["root_port"] = ports[0].name if ports else None
+        known |= seat.seat(folder, ports, express_at(_space(folder)), sys)
+        known["label"] = seat.label(folder, ports, dmi.slot_labels(dmi.read(sys)), sys)
     return known
 
 
@@ -122,15 +125,25 @@ def _counts(folder: Path) -> dict[str, Any]:
 
 def _reports_corrected(folder: Path) -> bool | None:
     """Whether a device reports corrected errors; None where its configuration space cannot be read."""
+    space = _space(folder)
+    at = express_at(space)
+    return None if at is None else bool(space[at + DEVICE_CONTROL] & REPORTS_CORRECTED)
+
+
+def _space(folder: Path) -> bytes:
     try:
-        space = (folder / "config").read_bytes()
+        return (folder / "config").read_bytes()
     except OSError:
-        return None
+        return b""
+
+
+def express_at(space: bytes) -> int | None:
+    """Where the PCI Express capability lies in a configuration space; None where that cannot be read."""
     at = space[CAPABILITIES_AT] if len(space) > CAPABILITIES_AT else 0
     for _ in range(MOST_CAPABILITIES):
         if at == 0 or at + DEVICE_CONTROL >= len(space):
             return None
         if space[at] == CAPABILITY_EXPRESS:
-            return bool(space[at + DEVICE_CONTROL] & REPORTS_CORRECTED)
+            return at
         at = space[at + 1]
     return None

@@ -12,7 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from . import bus, nvml, nvml_facts, tools
+from . import built_in, bus, dmi, nvml, nvml_facts, tools
 from .clock import boot_id
 from .cpu import CpuSensors
 from .errors import NvmlUnavailable
@@ -51,12 +51,17 @@ def _machine() -> dict[str, Any]:
         "product_name": _text("/sys/class/dmi/id/product_name"),
         "bios_version": _text("/sys/class/dmi/id/bios_version"),
         "board_name": _text("/sys/class/dmi/id/board_name"),
+        "board_serial": _text("/sys/class/dmi/id/board_serial"),
         "os": _value("/etc/os-release", r"PRETTY_NAME=(.*)").strip("\"'"),
         "kernel": platform.release(),
         "python": platform.python_version(),
         "cpu_model": _value("/proc/cpuinfo", r"model name\s*:\s*(.*)"),
         "cpu_threads": os.cpu_count() or 0,
         "memory_mib": int(_value("/proc/meminfo", r"MemTotal:\s*(\d+)") or 0) // 1024,
+        "memory_modules": dmi.memory_modules(dmi.read()),
+        "modules": built_in.modules(),
+        "disks": built_in.disks(),
+        "network": built_in.network(),
     }
 
 

@@ -70,6 +70,17 @@ _WARMTH = (
 """What follows from a card that is too warm."""
 
 
+_BY_SETTINGS = (
+    "topology.pcie_gen",
+    "topology.pcie_width",
+    "topology.numa",
+    "topology.p2p_access",
+    "throughput.training",
+    *_P2P,
+)
+"""What a BIOS that was reset takes from a rig: lanes, generations, and the straight way between cards."""
+
+
 @dataclass(frozen=True)
 class Rule:
     """One way in which verdicts follow from each other."""
@@ -150,6 +161,12 @@ def _card_gone(_cause: CheckVerdict, other: CheckVerdict, readings: Readings) ->
     return other.check == "power.wall" or (other.check == "throughput.gpu_burn" and other.subject == "rig")
 
 
+def _another_model(cause: CheckVerdict, other: CheckVerdict, _readings: Readings) -> bool:
+    """A card of another model has other figures in everything, and the burner was built for the declared one."""
+    own = _OF_CARD | {"identity.cards", "identity.card_firmware", "topology.gpu_memory"}
+    return other.check == "software.gpu_burn_build" or (other.check in own and _touches(cause.subject, other.subject))
+
+
 def _its_waiver(cause: CheckVerdict, other: CheckVerdict, _readings: Readings) -> bool:
     """A waiver that ran out while its deviation is still there is no second cause."""
     check, _, subject = other.subject.partition("[")
@@ -168,6 +185,10 @@ RULES: tuple[Rule, ...] = (
     Rule("measure.probes", _needs_driver, (Verdict.FAIL,)),
     Rule("software.driver_version", _nvml),
     Rule("topology.gpu_count", _card_gone),
+    Rule("topology.gpu_model", _another_model, (Verdict.FAIL,)),
+    Rule("identity.settings", _whole_rig(*_BY_SETTINGS), (Verdict.FAIL,)),
+    Rule("identity.cards", _same_card("topology.numa", "topology.pcie_gen", "topology.pcie_width"), (Verdict.FAIL,)),
+    Rule("identity.card_firmware", _same_card("power.limit", "power.share_of_limit"), (Verdict.FAIL,)),
     Rule("kernel.xid", _same_card(*_OF_CARD), (Verdict.FAIL,)),
     Rule(
         "topology.nvlink",

@@ -166,6 +166,7 @@ def _require_sources(part: SpecPart, data: dict[str, Any]) -> None:
     """Every limit that a file sets names its source in the same file, and every source names a key that exists."""
     sources = data.get("sources") or {}
     limits = [key for key, _ in walk(data.get("limits") or {}, ("limits",))]
+    limits += [("settings", key) for key in data.get("settings") or {}]
     training = data.get("training")
     if isinstance(training, dict) and "min_tokens_per_s" in training:
         limits.append(("training", "min_tokens_per_s"))

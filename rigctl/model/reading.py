@@ -105,6 +105,62 @@ class PlaceFacts(_Reading):
     numa_node: int | None = None
     """None where the firmware does not tell."""
     root_port: str | None = None
+    root_path: str | None = None
+    """The firmware's own name of that port (ACPI), such as `\\_SB_.PCI0.GPP0`: stays when buses are counted anew."""
+    below: str | None = None
+    """Device and function of each step below the root port down to the card, without bus numbers: `00.0`."""
+    label: str | None = None
+    """What the firmware calls the slot, such as `PCIEX16_1`; for people, firmware is often wrong about it."""
+    bar1_mib: int | None = None
+    """The window through which the processor reaches the card's memory, MiB."""
+    above_4g: bool | None = None
+    """Whether that window lies above 4 GiB of the processor's addresses."""
+    aspm: str | None = None
+    """How the card's link may sleep: `off`, `L0s`, `L1`, `L0s L1`."""
+    iommu: str | None = None
+    """`off`, or how the IOMMU translates for the card: `DMA-FQ`, `identity`, …"""
+    acs_redirect: bool | None = None
+    """Whether a port above the card sends what cards say to each other up to the processor (ACS)."""
+
+
+class MemoryModuleFacts(_Reading):
+    """One memory module, as the firmware lists it (DMI)."""
+
+    place: str
+    size_mib: int
+    rated_mt_per_s: int | None = None
+    """What the module can do, MT/s."""
+    set_mt_per_s: int | None = None
+    """What the firmware runs it at, MT/s."""
+    part: str | None = None
+
+
+class ModuleFacts(_Reading):
+    """One loaded kernel module that taints the kernel."""
+
+    name: str
+    taint: str
+    """The kernel's letters: P proprietary, O out of tree, E unsigned, F forced, C staging."""
+    version: str | None = None
+
+
+class DiskFacts(_Reading):
+    """One disk that is built in."""
+
+    name: str
+    model: str = ""
+    serial: str | None = None
+    size_gb: float = 0
+    """GB of 10⁹ bytes."""
+
+
+class NetworkFacts(_Reading):
+    """One network card."""
+
+    name: str
+    address: str
+    """Its hardware address; its own, where it is part of a bond."""
+    driver: str | None = None
 
 
 class ProbeFacts(_Reading):
@@ -131,12 +187,19 @@ class Facts(_Reading):
     """DMI product name; a simulated rig's says that it is simulated."""
     bios_version: str | None = None
     board_name: str | None = None
+    board_serial: str | None = None
     os: str = ""
     kernel: str = ""
     python: str = ""
     cpu_model: str = ""
     cpu_threads: int = 0
     memory_mib: int = 0
+    memory_modules: tuple[MemoryModuleFacts, ...] | None = None
+    """None where the firmware's list could not be read; so for the three below."""
+    modules: tuple[ModuleFacts, ...] | None = None
+    """Those that taint the kernel, and nouveau; the kernel's own are not listed."""
+    disks: tuple[DiskFacts, ...] | None = None
+    network: tuple[NetworkFacts, ...] | None = None
     driver: DriverFacts
     gpus: tuple[GpuFacts, ...] = ()
     pairs: tuple[PairFacts, ...] = ()

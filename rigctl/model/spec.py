@@ -99,6 +99,26 @@ class CoolingSpec(_Literal):
     """Lowest speed under load, rpm, by sensor as the agent names it: `d5next Pump speed`."""
 
 
+class SettingsSpec(_Literal):
+    """What board, cards and kernel are set to. None: not asked, the rig's accepted runs alone are compared with."""
+
+    min_bar1_mib: int | None = Field(default=None, gt=0)
+    """The window to each card's memory, MiB: as large as the memory where Resizable BAR is on."""
+    above_4g: bool | None = None
+    """`Above 4G decoding` of the BIOS."""
+    aspm: bool | None = None
+    """Whether the cards' links may sleep."""
+    iommu: bool | None = None
+    acs_redirect: bool | None = None
+    """Whether ports send what cards say to each other up to the processor."""
+    min_memory_mt_per_s: int | None = Field(default=None, gt=0)
+    """What the slowest memory module runs at, MT/s."""
+    gpu_vbios: tuple[str, ...] | None = Field(default=None, strict=False)
+    """The VBIOS versions that the cards may have."""
+    allowed_modules: tuple[str, ...] | None = Field(default=None, strict=False)
+    """Kernel modules from elsewhere that may be loaded beside NVIDIA's."""
+
+
 class WallMeterSpec(_Literal):
     """The meter at the wall, at an address as the rig sees it; what belongs to one rig stands in host_vars."""
 
@@ -173,6 +193,7 @@ class SpecFile(_Literal):
     parts: PartsSpec
     limits: LimitsSpec
     cooling: CoolingSpec | None = None
+    settings: SettingsSpec | None = None
     wall_meter: WallMeterSpec | None = None
     training: TrainingSpec | None = None
     sources: dict[str, str] = Field(default_factory=dict)
@@ -207,6 +228,7 @@ class RigSpec(_Literal):
     parts: PartsSpec
     limits: LimitsSpec
     cooling: CoolingSpec | None = None
+    settings: SettingsSpec | None = None
     wall_meter: WallMeterSpec | None = None
     training: TrainingSpec | None = None
     sources: dict[str, str] = Field(default_factory=dict)

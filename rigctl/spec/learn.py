@@ -181,10 +181,12 @@ def _kept(spec: RigSpec) -> dict[str, Any]:
     """Return what no reading gives: the meter's form, the workload, limits that are a choice."""
     chosen = {key: value for key in NOT_LEARNED if (value := _set_value(spec, key)) is not None}
     kept: dict[str, Any] = {"parts": {}, "limits": {key.partition(".")[2]: value for key, value in chosen.items()}}
+    if spec.settings is not None:
+        kept["settings"] = spec.settings.model_dump(exclude_none=True, mode="json")
     if spec.wall_meter is not None:
-        kept["wall_meter"] = spec.wall_meter.model_dump(
-            exclude={"url", "ups"}, exclude_defaults=True
-        ) | {"required": spec.wall_meter.required}
+        kept["wall_meter"] = spec.wall_meter.model_dump(exclude={"url", "ups"}, exclude_defaults=True) | {
+            "required": spec.wall_meter.required
+        }
     if spec.training is not None:
         workload = spec.training.model_dump(exclude_none=True, exclude={"min_tokens_per_s"})
         kept["training"] = workload
@@ -192,7 +194,9 @@ def _kept(spec: RigSpec) -> dict[str, Any]:
 
 
 def _kept_sources(spec: RigSpec) -> dict[str, str]:
-    return {key: _old_source(spec, key) for key in NOT_LEARNED if _set_value(spec, key) is not None}
+    settings = spec.settings.model_dump(exclude_none=True) if spec.settings is not None else {}
+    keys = [key for key in NOT_LEARNED if _set_value(spec, key) is not None]
+    return {key: _old_source(spec, key) for key in [*keys, *(f"settings.{name}" for name in settings)]}
 
 
 def _old_source(spec: RigSpec, key: str) -> str:

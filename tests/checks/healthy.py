@@ -8,14 +8,19 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from rigctl.model.baseline import Baseline
 from rigctl.model.reading import (
     CommandReply,
+    DiskFacts,
     DriverFacts,
     Facts,
     GpuFacts,
     GpuSample,
     KernelMessage,
     LinkFacts,
+    MemoryModuleFacts,
+    ModuleFacts,
+    NetworkFacts,
     PairFacts,
     PlaceFacts,
     ProbeFacts,
@@ -48,6 +53,7 @@ PROFILE = ProfileSpec(
     gpu_burn_seconds=30,
     all_burn_seconds=15,
     train=True,
+    workloads=("p2p",),
     sample_hz=2,
 )
 STEPS = {"idle": (0, 2), "cpu_burn": (2, 8), "gpu_burn": (8, 40), "all_burn": (40, 57), "train": (57, 67)}
@@ -164,6 +170,14 @@ def place(i: int, **changes: Any) -> PlaceFacts:
         "pci_address": BUS[i][4:],
         "listed": True,
         "root_port": f"0000:00:0{i + 1}.1",
+        "root_path": f"\\_SB_.PCI0.GPP{i}",
+        "below": "00.0",
+        "label": f"PCIEX16_{i + 1}",
+        "bar1_mib": 32768,
+        "above_4g": True,
+        "aspm": "off",
+        "iommu": "off",
+        "acs_redirect": False,
     }
     return PlaceFacts(**known | changes)
 
@@ -175,6 +189,20 @@ def facts(**changes: Any) -> Facts:
         "boot_id": BOOT,
         "hostname": "rig1",
         "product_name": "Example Board",
+        "bios_version": "4.20",
+        "board_name": "Example X670",
+        "board_serial": "B0042",
+        "kernel": "5.15.0-101-generic",
+        "cpu_model": "Example CPU 12-Core",
+        "cpu_threads": 24,
+        "memory_mib": 64_200,
+        "memory_modules": tuple(
+            MemoryModuleFacts(place=f"DIMM_{one}", size_mib=32_768, rated_mt_per_s=3600, set_mt_per_s=3600)
+            for one in ("A2", "B2")
+        ),
+        "modules": (ModuleFacts(name="nvidia", taint="POE", version="515.105.01"),),
+        "disks": (DiskFacts(name="nvme0n1", model="Example NVMe 2TB", serial="S1", size_gb=2000.4),),
+        "network": (NetworkFacts(name="eno1", address="02:00:00:00:00:01", driver="igc"),),
         "driver": DriverFacts(loaded="515.105.01", library="515.105.01", cuda_driver="11.7"),
         "gpus": (gpu(0), gpu(1)),
         "pairs": (PairFacts(slots=(1, 2), read="OK", write="OK"),),
@@ -191,6 +219,17 @@ def facts(**changes: Any) -> Facts:
         ),
     }
     return Facts(**known | changes)
+
+
+def baseline(**changes: Any) -> Baseline:
+    """The newest accepted run of the rig; `changes` are its facts'."""
+    return Baseline(
+        run_id="2026-11-29T2300Z-0001",
+        profile="standard",
+        ended_at="2026-11-29T23:20:00Z",
+        facts=facts(**changes),
+        runs=3,
+    )
 
 
 def step_at(t: float) -> str:
