@@ -189,7 +189,7 @@ def _ahead_c(thirds: Sequence[float], left_s: float) -> float | None:
     if not 0 < kept < 0.9:  # noqa: PLR2004 - nearly straight: it may go anywhere
         return None
     steps = left_s / (WINDOW_S / 3)
-    return second * kept * (1 - kept**steps) / (1 - kept)
+    return second * kept * (1 - float(kept**steps)) / (1 - kept)
 
 
 def _still_rises(readings: Readings, uuid: str, left_s: float) -> tuple[float, float]:

@@ -8,8 +8,9 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from rigctl.checks import load
-from rigctl.checks.burn import burns
+from rigctl.checks.burn import Burn, burns
 from rigctl.checks.cards import each_card
+from rigctl.checks.curve import Curve, read_curve
 from rigctl.checks.say import Say
 from rigctl.parse import ParseError, stress_ng
 
@@ -23,6 +24,7 @@ _EARLY = (0.15, 0.50)
 """Where drift begins: every worker has started, and nothing is hot yet."""
 _DRIFT_NEEDS_S = 120
 """Coolant and memory take minutes to warm up: a shorter burn tells no drift, only the noise of its few rows."""
+_MINUTE_S = 60.0
 _SHORT = 0.95
 _STRESS_NG_FAILED = 2
 """stress-ng(1), exit status: one or more stressors failed, which with --verify means wrong sums. Every other one
@@ -50,12 +52,30 @@ def burn_gflops(spec: RigSpec, readings: Readings, profile: ProfileSpec) -> list
             return say.failed(reason, found, "see temperature, throttle reasons and power limit first, then PCIe lanes")
         begin, end = (burn.percent(share) for share in _EARLY)
         first = burn.log.gflops(worker, from_percent=begin, to_percent=end)
-        if drifted := _drift(say, spec, burn.asked_s, first, found):
+        drifted = _drift(say, spec, burn.asked_s, first, found)
+        if drifted := drifted or _settled_drift(say, spec, readings, gpu, burn):
             return drifted
         reason = f"{found:,.0f} Gflop/s in the burn's last third"
         return say.unlearned(reason, found, readings.rig) if least is None else say.passed(reason, found)
 
     return each_card(say, spec, readings, judge)
+
+
+def _settled_drift(say: Say, spec: RigSpec, readings: Readings, gpu: GpuFacts, burn: Burn) -> CheckVerdict | None:
+    """Say that the rate fell from the first settled minute to the last one, in a burn that shows both."""
+    curve = read_curve(readings, "gpu_burn", gpu.uuid)
+    if burn.log is None or not isinstance(curve, Curve) or not curve.steady:
+        return None
+    begin_s, end_s = curve.steady_after_s, curve.seconds
+    if end_s - begin_s < 2 * _MINUTE_S:
+        return None
+    worker = next((card.index for card in burn.log.cards if card.uuid == gpu.uuid), None)
+    spans = ((begin_s, begin_s + _MINUTE_S), (end_s - _MINUTE_S, end_s))
+    rates = [
+        [] if worker is None else burn.log.gflops(worker, from_percent=low, to_percent=high)
+        for low, high in ((100 * low_s / burn.asked_s, 100 * high_s / burn.asked_s) for low_s, high_s in spans)
+    ]
+    return _drift(say, spec, burn.asked_s, rates[0], median(rates[1])) if rates[1] else None
 
 
 def _drift(say: Say, spec: RigSpec, asked_s: float, first: list[float], found: float) -> CheckVerdict | None:

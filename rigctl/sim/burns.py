@@ -185,7 +185,7 @@ def cut(readings: Readings, seconds: float, reason: str) -> Readings:
     shown = [row for row in rows if float(row.partition("%")[0]) <= 100 * seconds / asked_s]
     events = []
     for event in readings.events:
-        late = {"t_mono_s": min(event.t_mono_s, begin + seconds)}
+        late: dict[str, object] = {"t_mono_s": min(event.t_mono_s, begin + seconds)}
         if event.event == "load_exited":
             detail = {"reason": reason, "seconds": seconds, "asked_s": asked_s}
             events.append(event.model_copy(update={"event": "ended_early", "detail": detail, **late}))

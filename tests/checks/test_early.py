@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from bench import early_stop
-from rigctl.checks import burn, early, load
+from rigctl.checks import burn, early, load, throughput
 from rigctl.checks.early import Figure, why_not
 from rigctl.model.verdict import Verdict
 from rigctl.sim.burns import Burn, cut
@@ -94,6 +96,20 @@ def test_a_worker_that_stood_still_in_a_burn_that_ended_early_fails(rig):
     bad = short.model_copy(update={"logs": {"gpu_burn.log": "\r".join([head, *still])}})
     found = [v for v in burn.oracle(early_stop.SPEC, bad, early_stop.PROFILE) if v.subject.startswith("slot2")]
     assert [(v.verdict, "stood still" in v.reason) for v in found] == [(Verdict.FAIL, True)], seconds
+
+
+@pytest.mark.parametrize(("share", "verdict"), [(0.971, Verdict.PASS), (0.95, Verdict.FAIL)])
+def test_a_rate_that_falls_in_the_last_minute_only_is_a_drift(rig, share, verdict):
+    _, whole, _ = rig
+    head, *rows = whole.logs["gpu_burn.log"].split("\r")
+
+    def slower(row):
+        percent = float(row.partition("%")[0])
+        return re.sub(r"\((\d+) Gflop", lambda m: f"({int(m[1]) * share:.0f} Gflop", row) if percent > 90 else row
+
+    logs = {"gpu_burn.log": "\r".join([head, *map(slower, rows)])}
+    found = throughput.burn_gflops(early_stop.SPEC, whole.model_copy(update={"logs": logs}), early_stop.PROFILE)
+    assert {v.verdict for v in found} == {verdict}
 
 
 def test_a_log_that_ends_without_the_event_is_no_early_end(rig):
