@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rigctl.checks import load
+from rigctl.checks import wall as at_wall
 from rigctl.checks.cards import ABSENT, each_card
 from rigctl.checks.say import Say
 
@@ -17,8 +18,6 @@ _ROUNDING_W = 1.0
 """Limits are set in whole watts."""
 _RAMP = "ramp"
 """The step of samples that are taken while the guard raises the limits to their own."""
-_FEWEST_SHARE = 0.5
-"""At least half of the samples must carry the meter's reading."""
 
 
 def limit(spec: RigSpec, readings: Readings) -> list[CheckVerdict]:
@@ -104,15 +103,25 @@ def _wall(spec: RigSpec, readings: Readings, step: str, nominal: float) -> Check
         return say.error(*load.why_no_load(readings, step))
     if cut := load.cut_short(readings, step):
         return say.error(f"nothing settled: {cut.reason}", cut.fix)
-    if len(watts) < max(load.FEWEST, _FEWEST_SHARE * len(samples)):
+    if len(watts) < max(load.FEWEST, at_wall.FEWEST_SHARE * len(samples)):
         return _unread(say, spec, readings, samples, len(watts))
+    if doubt := at_wall.doubt(readings, step):
+        return unbelieved(say, spec, doubt)
     found = load.mean(watts)
     reason = f"{found:.0f} W at the wall in the last third of step {step}, {low:.0f} to {high:.0f} W are expected"
-    if found < low:
-        return say.failed(reason, found, "something draws less than it should: compare each card's power and rate")
-    if found > high:
-        return say.failed(reason, found, "compare the cards' own power: supply losses, or another device on the meter")
-    return say.passed(reason, found)
+    if low <= found <= high:
+        return say.passed(reason, found)
+    too_little = "something draws less than it should: compare each card's power and rate"
+    too_much = "compare the cards' own power: supply losses, or another device on the meter"
+    return say.failed(reason, found, too_little if found < low else too_much)
+
+
+def unbelieved(say: Say, spec: RigSpec, doubt: str) -> CheckVerdict:
+    """Say that a meter was read and cannot be believed."""
+    if spec.wall_meter is not None and not spec.wall_meter.required:
+        return say.blind(doubt)
+    fix = "look at the meter's own display, and restart it; does it feed this rig alone, and in watts?"
+    return say.error(doubt, fix)
 
 
 def _unread(say: Say, spec: RigSpec, readings: Readings, samples: list[Sample], count: int) -> CheckVerdict:

@@ -50,3 +50,52 @@ def test_the_fix_names_what_has_to_be_asked(words, asked):
 @pytest.mark.parametrize(("form", "key"), [("shelly", "url"), ("nut", "ups"), ("command", "command")])
 def test_a_rig_that_names_no_meter_of_its_own_is_told_the_key(form, key):
     assert f"rig_spec_host.wall_meter.{key}" in unread(WallMeterSpec(form=form)).fix
+
+
+def walled(watts, spec=None):
+    """The verdict on all_burn where the meter showed `watts(step, watts as it should be)`."""
+    samples = tuple(
+        s.model_copy(update={"wall_power_w": watts(s.step, s.wall_power_w), "cpu_power_w": cpu(s)}) for s in h.samples()
+    )
+    (verdict,) = power.wall(spec or h.spec(), h.readings(samples=samples), h.PROFILE)
+    return verdict
+
+
+def cpu(sample):
+    return 140.0 if sample.step in ("cpu_burn", "all_burn") else 27.0
+
+
+STUCK = {
+    "from the start": lambda _step, _watts: 1240.0,
+    "since the rest": lambda _step, _watts: 1100.0,
+    "in the GPU burn": lambda step, watts: 1238.0 if step in ("gpu_burn", "all_burn") else watts,
+    "the wrong way round": lambda step, watts: 1400.0 if step == "idle" else 1238.0 if step == "all_burn" else watts,
+}
+
+
+@pytest.mark.parametrize("watts", STUCK.values(), ids=STUCK)
+def test_a_meter_that_does_not_follow_is_stuck_however_right_its_figure_looks(watts):
+    verdict = walled(watts)
+    assert verdict.verdict is Verdict.ERROR
+    assert "the meter is stuck" in verdict.reason
+    assert verdict.fix
+
+
+@pytest.mark.parametrize(
+    ("times", "said"), [(0.1, "no supply gives more"), (0.8, "no supply gives more"), (10, "scale")]
+)
+def test_a_meter_that_shows_what_cannot_be_is_absurd(times, said):
+    verdict = walled(lambda _step, watts: watts * times)
+    assert verdict.verdict is Verdict.ERROR
+    assert said in verdict.reason
+
+
+def test_where_the_meter_is_not_required_the_rig_is_blind_there():
+    meter = WallMeterSpec(form="ipmi_dcmi", required=False)
+    assert walled(lambda _step, _watts: 1240.0, h.spec(wall_meter=meter)).verdict is Verdict.BLIND
+
+
+@pytest.mark.parametrize("step_w", [1.0, 12.5, 30.0])
+def test_a_meter_of_coarse_steps_is_believed(step_w):
+    verdict = walled(lambda step, watts: step_w * round((watts + (110 if step == "cpu_burn" else 0)) / step_w))
+    assert verdict.verdict is Verdict.PASS
