@@ -18,7 +18,7 @@ from rigctl.cli.common import (
     with_sudo_password,
 )
 from rigctl.cli.one import RigArg, YesOpt, confirm, one_rig
-from rigctl.errors import UsageError
+from rigctl.errors import ChangeIncomplete, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -66,6 +66,7 @@ def power_command(
 ) -> None:
     """Switch a rig's supply: IPMI, a smart plug, or wake-on-LAN, as rig_power in its host_vars says."""
     from rigctl.power.control import Asked, PowerControl  # noqa: PLC0415 - keeps `rigctl --help` fast
+    from rigctl.power.switch import SwitchFailed  # noqa: PLC0415
     from rigctl.power.system import SshSystem  # noqa: PLC0415
 
     (known,) = with_sudo_password((one_rig(inventory, rig),), asked=ask_become_pass)
@@ -85,7 +86,12 @@ def power_command(
         Action.OFF: lambda: control.off(asked),
         Action.CYCLE: lambda: control.cycle(asked),
     }
-    done = actions[action]()
+    try:
+        done = actions[action]()
+    except SwitchFailed as error:
+        if action is Action.STATUS:
+            raise
+        raise ChangeIncomplete(error.message, error.hint) from error
     if as_json:
         emit_json(done.as_json())
     else:

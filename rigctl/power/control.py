@@ -87,7 +87,7 @@ class PowerControl:
         return done
 
     def off(self, asked: Asked) -> Switched:
-        """Switch off: in good order where the system answers. Raises ChangeIncomplete, RigError where it is in use."""
+        """Switch off: in good order where the system answers. Raises ChangeIncomplete."""
         began = time.monotonic()
         done = Switched(self._rig, "off", "", "unknown", boot_id_before=self._system.boot_id())
         self._refuse_in_use(asked)
@@ -96,7 +96,7 @@ class PowerControl:
         return done
 
     def cycle(self, asked: Asked) -> Switched:
-        """Off, ten seconds without current, on. Raises ChangeIncomplete, RigError where it is in use."""
+        """Off, ten seconds without current, on. Raises ChangeIncomplete."""
         if not self._switches:
             raise UsageError(f"{self._rig}: wake-on-LAN alone cannot switch off", "add ipmi or plug to its rig_power")
         began = time.monotonic()
@@ -120,9 +120,10 @@ class PowerControl:
             self._say(f"{self._rig} does not answer, so nobody can be asked whether it is in use")
             return
         if use.runs and not asked.ignore_lock:
-            raise RigError(f"{self._rig}: {'; '.join(use.runs)}", "wait for its end, or --ignore-lock")
+            raise ChangeIncomplete(f"{self._rig}: {'; '.join(use.runs)}", "wait for its end, or --ignore-lock")
         if use.users and not asked.evict_users:
-            raise RigError(f"{self._rig} is in use: {'; '.join(use.users)}", "wait until it is free, or --evict-users")
+            users = "; ".join(use.users)
+            raise ChangeIncomplete(f"{self._rig} is in use: {users}", "wait until it is free, or --evict-users")
 
     def _switch_off(self, done: Switched, asked: Asked) -> None:
         orderly = not asked.hard and self._shut_down()
@@ -201,12 +202,11 @@ class PowerControl:
         return wanted
 
     def _first(self, ask: Callable[[Switch], Any]) -> tuple[Switch, Any]:
-        """The first way that works, and its answer. Raises the last SwitchFailed."""
-        failed: list[SwitchFailed] = []
-        for switch in self._switches:
+        """The first way that works, and its answer. Raises SwitchFailed where none does."""
+        *others, last = self._switches
+        for switch in others:
             try:
                 return switch, ask(switch)
             except SwitchFailed as error:
-                self._say(error.message)
-                failed.append(error)
-        raise failed[-1]
+                self._say(f"{error.message}; the next way is taken")
+        return last, ask(last)

@@ -103,7 +103,9 @@ def test_limits_are_raised_in_steps_and_samples_say_so(rig: OnRig) -> None:
     until(lambda: any(event.event == "ramp_finished" for event in rig.events()), 90)
     assert limits(rig) == before
     ramp = [sample for sample in rig.samples() if sample.step == "ramp"]
-    seen = [sample.gpus[0].limit_w or 0 for sample in ramp]
+    limits_w = [sample.gpus[0].limit_w or 0 for sample in ramp]
+    # The very first sample may have been read while the limit was about to fall.
+    seen = limits_w[next(n for n, watts in enumerate(limits_w) if watts < before[0]) :]
     assert seen == sorted(seen)
     assert len(set(seen)) >= 3
     assert rig.ask("stop", "--run", rig.run_id)["left_running"] == []
