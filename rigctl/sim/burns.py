@@ -115,6 +115,7 @@ class Burn:
             util_pct=100 if card.busy else 0,
             fan_pct=round(card.fan_asked_pct) if common["fans"] else None,
             memory_temp_c=None if over_c is None else float(round(card.temp_c + over_c)),
+            margin_c=_margin_c(card),
             throttle=card.throttle,
             pcie_gen=common["pcie_gen_max"],
             pcie_width=common["pcie_width"],
@@ -174,6 +175,11 @@ class Burn:
         tail += "".join(f"Freed memory for dev {number}\nUninitted cublas\n" for number in range(len(cards)))
         verdicts = "".join(f"\tGPU {number}: OK\n" for number in range(len(cards)))
         return f"{head}{rows}{tail}done\n\nTested {len(cards)} GPUs:\n{verdicts}"
+
+
+def _margin_c(card: Card) -> float | None:
+    """What newer cards tell of their hottest spot, °C; None for a card that tells nothing."""
+    return float(round(card.parts.temp_slowdown_c - card.hotspot_c)) if card.parts.hotspot_over_c else None
 
 
 def cut(readings: Readings, seconds: float, reason: str) -> Readings:

@@ -137,3 +137,13 @@ def test_cards_of_a_data_centre_show_their_memory():
     hot = burnt(("air_blocked", {}), rig_class="octo_a100")
     worse = [v for v in verdicts(hot, None, 8, max_settled_gpu_memory_temp_c=80) if v.check == "thermals.memory_temp"]
     assert Verdict.FAIL in {v.verdict for v in worse}
+
+
+def test_a_bad_plate_shows_in_the_hot_spot_of_cards_that_tell_it():
+    """The sensor of the core is well below its slowdown, and the hottest spot is not."""
+    seated = burnt(rig_class="octo_h100")
+    badly = burnt(("plate_badly_seated", {"slot": "1", "pct": "60"}), rig_class="octo_h100")
+    spec = h.spec(parts={"gpu_count": 8})
+    found = [{v.subject[:5]: v.verdict for v in thermals.hotspot_temp(spec, one)} for one in (seated, badly)]
+    assert set(found[0].values()) == {Verdict.PASS}
+    assert {slot for slot, verdict in found[1].items() if verdict is Verdict.FAIL} == {"slot1"}

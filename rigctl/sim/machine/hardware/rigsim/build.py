@@ -35,6 +35,7 @@ def build_card(identity: dict[str, Any], own: dict[str, Any], seed: int) -> Card
         sm_idle_mhz=int(common["sm_idle_mhz"]),
         sm_burn_mhz=int(common["sm_burn_mhz"]),
         burn_gflops=float(common["burn_gflops"]) * float(own["gflops_factor"]),
+        hotspot_over_c=float(common.get("hotspot_over_core_c", 0.0)),
         fan_curve=tuple((float(temp_c), float(pct)) for temp_c, pct in common.get("fan_curve", ())),
     )
     return Card(

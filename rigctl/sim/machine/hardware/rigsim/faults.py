@@ -140,7 +140,7 @@ CATALOGUE: tuple[FaultInfo, ...] = (
         "The pump of the cooling loop moves only a part of the water that it should.",
         found_by=("thermals.resistance",),
         exit_code=1,
-        parameters=(Parameter("pct", default=20, low=1, high=100, summary="how much of its flow is left, %"),),
+        parameters=(Parameter("pct", default=45, low=1, high=100, summary="how much of its flow is left, %"),),
     ),
     FaultInfo(
         "plate_badly_seated",

@@ -59,6 +59,8 @@ class CardParts:
     sm_idle_mhz: int
     sm_burn_mhz: int
     burn_gflops: float
+    hotspot_over_c: float = 0.0
+    """How much hotter than the sensor the hottest spot of the die is under a burn, °C; 0 where nobody shows it."""
     fan_curve: tuple[tuple[float, float], ...] = ()
     """What is asked of the card's fans by temperature (°C, %); empty for a card that water cools."""
 
@@ -111,6 +113,11 @@ class Card:
     def busy(self) -> bool:
         """Whether a program keeps the card working."""
         return self.load > 0 and not self.lost
+
+    @property
+    def hotspot_c(self) -> float:
+        """The hottest spot of the die: it is further above the sensor where the plate sits badly, °C."""
+        return self.temp_c + self.parts.hotspot_over_c * self.power_w / self.parts.burn_w / self.seating
 
     @property
     def fan_asked_pct(self) -> float:
