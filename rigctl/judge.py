@@ -203,7 +203,17 @@ def _notes(case: Case) -> tuple[str, ...]:
     left_out = [step for step in STEPS if step not in asked]
     untested = [f"not run in this profile: {', '.join(left_out)}"] if left_out else []
     problems = [f"while reading facts: {error}" for error in (facts.errors if facts else ())]
-    return (*case.readings.cuts, *problems, *untested)
+    return (*case.readings.cuts, *problems, *_saved(case), *untested)
+
+
+def _saved(case: Case) -> list[str]:
+    """Say which burns were ended before their time, and how much that saved."""
+    notes = []
+    for event in case.readings.events:
+        ran, asked = event.detail.get("seconds"), event.detail.get("asked_s")
+        if event.event == "ended_early" and isinstance(ran, int | float) and isinstance(asked, int | float):
+            notes.append(f"{event.step} ended after {ran:.0f} of {asked:.0f} s, its verdict being certain")
+    return notes
 
 
 def _ended_at(info: RunInfo, all_readings: Sequence[Readings]) -> str:

@@ -266,6 +266,7 @@ class RigMeasurement:
         if reason is not None:
             asked = ("--run", self.run_dir.run_id, "--step", self._step, "--reason", reason)
             session.ask("end-step", *asked, during=self._step)
+            self.progress.note(self.rig.name, f"{self._step} ends early: {reason}")
 
     def _event(self, event: RigEvent) -> None:
         self._since = event.t_mono_s if self._since is None else self._since
