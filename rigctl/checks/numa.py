@@ -44,7 +44,8 @@ def numa(spec: RigSpec, readings: Readings) -> list[CheckVerdict]:
 
 def _compare(say: Say, rig: str, asked: int | None, found: int, nodes: int) -> CheckVerdict:
     if asked is None and nodes > 1:
-        return say.unlearned(f"on NUMA node {found}", found, rig)
+        fix = f"declare it: parts.gpu_numa_nodes in the spec of {rig}'s class"
+        return say.warned(f"on NUMA node {found}; the spec names none", found, fix)
     if asked is not None and found != asked:
         reason = f"on NUMA node {found}, {asked} was declared"
         return say.failed(reason, found, f"the card sits in another slot, or: {_BIOS}")
