@@ -146,6 +146,14 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
 BURN = [{"name": "idle", "seconds": 0.2, "loads": []}, {"name": "gpu_burn", "seconds": 60, "loads": ["gpu"]}]
 
 
+def test_counters_are_noted_before_the_first_load_and_after_the_last(bench: Bench) -> None:
+    bench.run(bench.plan([{"name": "gpu_burn", "seconds": 0.2, "loads": ["gpu"]}]))
+    noted = bench._lines("counters.jsonl")
+    assert [line["when"] for line in noted] == ["before", "after"]
+    at = {event["event"]: event["t_mono_s"] for event in bench.events()}
+    assert noted[0]["t_mono_s"] <= at["load_started"] < at["load_exited"] <= noted[1]["t_mono_s"]
+
+
 def test_a_plan_runs_to_its_end(bench: Bench) -> None:
     steps = [{"name": "idle", "seconds": 0.3, "loads": []}, {"name": "cpu_burn", "seconds": 0.5, "loads": ["cpu"]}]
     status, _ = bench.run(bench.plan(steps))

@@ -93,6 +93,15 @@ def test_facts_in_pci_order_with_links(library: tuple[Path, str], tmp_path: Path
     assert facts.errors == ()
 
 
+def test_each_pair_says_whether_it_reaches_the_other(library: tuple[Path, str], tmp_path: Path) -> None:
+    told = ask(library, tmp_path, "facts", state())
+    assert told["pairs"] == [{"slots": [1, 2], "read": "OK", "write": "OK", "missing": ""}]
+    refused = ask(library, tmp_path, "facts", state(p2p__disabled=1))["pairs"][0]
+    assert (refused["read"], refused["write"]) == ("DR", "DR")
+    assert told["probes"][0]["exit_status"] == 0
+    assert [place["uuid"] for place in told["places"]] == list(UUIDS)
+
+
 def test_a_card_with_a_fault_is_still_listed_and_the_fault_is_told(library: tuple[Path, str], tmp_path: Path) -> None:
     facts = Facts.model_validate(ask(library, tmp_path, "facts", state(gpu__1__compute_capability="broken")))
     assert [card.slot for card in facts.gpus] == [1, 2]

@@ -138,6 +138,25 @@ def test_every_byte_comes_home_whatever_the_slices(measure):
     assert not (measured.run_dir.path / "rig1" / "plan.json").exists()
 
 
+def test_a_rig_whose_driver_hangs_is_put_to_no_work_and_asked_nothing_more(measure):
+    class Stuck(RecordedAgent):
+        def _facts(self, *_args):
+            told = facts().model_dump(mode="json")
+            probe = {"name": "NVML", "seconds": 42.0, "limit_s": 40, "exit_status": None, "stuck": "process 7, state D"}
+            return told | {"probes": [probe]}
+
+    agent = Stuck(spool_files())
+    measured = measure(agent)
+    assert [word for word in agent.asked if word != "close"] == ["facts", "kernel"]
+    assert measured.outcome.unreached is None
+    assert measured.run_dir.readings("rig1").facts.probes[0].stuck == "process 7, state D"
+
+
+def test_how_nvidia_smi_answered_after_the_load_comes_home(measure):
+    readings = measure(RecordedAgent(spool_files())).run_dir.readings("rig1")
+    assert "nvidia-smi topo -m" in readings.logs["probes.json"]
+
+
 def test_what_was_put_back_and_what_was_not_is_told(measure):
     told = {"restored": ["slot1: power limit 450 W (was 100 W)"], "failed": ["service miner.service: gone"]}
     measured = measure(RecordedAgent(spool_files() | {"restored.json": json.dumps(told).encode()}))
