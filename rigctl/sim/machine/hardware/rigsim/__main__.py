@@ -8,7 +8,7 @@ import socket
 import sys
 from typing import TYPE_CHECKING
 
-from . import module, sysfs
+from . import module, pcibus, sysfs
 from .daemon import METER_PORT, Daemon, read_tuning, serve
 from .faultctl import main as fault_main
 from .identity import load_identity
@@ -34,6 +34,7 @@ def main(arguments: Sequence[str]) -> int:
     identity = load_identity(paths.identity, rig=socket.gethostname(), seed=int(tuning.get("seed", 0)))
     if command == "mount":
         sysfs.prepare(paths, identity)
+        pcibus.prepare(paths, identity)
         sysfs.mount(paths)
         return 0
     serve(Daemon(paths, identity, tuning, port=int(os.environ.get("RIGSIM_METER_PORT", METER_PORT))))
