@@ -7,6 +7,9 @@ BIN := .venv/bin
 # Simulated rigs are containers with a systemd of their own: that takes root. What says where packages come from goes along.
 KEEP := RIGCTL_INVENTORY,RIGCTL_RUNS,http_proxy,https_proxy,no_proxy,PIP_INDEX_URL,PIP_EXTRA_INDEX_URL,PIP_FIND_LINKS,PIP_CERT,SSL_CERT_FILE
 AS_ROOT := $(if $(filter 0,$(shell id -u)),,sudo --preserve-env=$(KEEP))
+# What continuous integration has time for; `make test-all` runs all of them.
+SCENARIOS := default
+ALL_SCENARIOS := $(patsubst molecule/%/molecule.yml,%,$(wildcard molecule/*/molecule.yml))
 
 help:  ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' Makefile
@@ -21,9 +24,9 @@ test: setup  ## unit tests, tests on simulated rigs without the slow ones, molec
 	$(AS_ROOT) $(BIN)/python -m pytest -m 'not slow' --durations=15
 	@$(MAKE) --no-print-directory molecule
 
-test-all: setup  ## everything: the slow tests on simulated rigs too
+test-all: setup  ## everything: the slow tests on simulated rigs and all scenarios of molecule too
 	$(AS_ROOT) $(BIN)/python -m pytest --durations=30
-	@$(MAKE) --no-print-directory molecule
+	@$(MAKE) --no-print-directory molecule SCENARIOS=all
 
 unit: setup  ## the tests that need no rigs (seconds)
 	$(BIN)/python -m pytest -m 'not rigs'
@@ -31,15 +34,16 @@ unit: setup  ## the tests that need no rigs (seconds)
 rigs: setup  ## the tests on simulated rigs alone
 	$(AS_ROOT) $(BIN)/python -m pytest -m 'rigs and not slow' --durations=15
 
-molecule: setup  ## molecule test of molecule/default: roles, idempotence, testinfra on simulated rigs
-	$(AS_ROOT) env PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/molecule test --scenario-name default
+molecule: setup  ## molecule's scenarios: roles, idempotence, testinfra on simulated rigs (SCENARIOS='upgrade …' or all)
+	$(AS_ROOT) env PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/molecule --base-config .config/molecule/config.yml \
+		test $(addprefix --scenario-name ,$(if $(filter all,$(SCENARIOS)),$(ALL_SCENARIOS),$(SCENARIOS)))
 
 lint:  ## ruff, mypy, yamllint, ansible-lint
 	@tools/setup.sh python
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/yamllint --strict roles playbooks inventory molecule .pre-commit-config.yaml
+	$(BIN)/yamllint --strict roles playbooks inventory molecule .config .pre-commit-config.yaml
 	env PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/ansible-lint --offline --profile production roles playbooks molecule
 
 format:  ## ruff's formatter and safe fixes
