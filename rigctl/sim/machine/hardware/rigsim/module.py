@@ -17,19 +17,28 @@ NOUVEAU = "nouveau"
 INITRAMFS = Path("/boot")
 SECURE_BOOT = Path("/sys/firmware/efi/efivars")
 VERSION = re.compile(r"\b(\d{3}\.\d+(?:\.\d+)?)\b")
+COMPILED_VERSION = re.compile(rb"\0version=(\d{3}\.\d+(?:\.\d+)?)\0")
+"""In the section .modinfo of a module that a compiler has made."""
 BUILT = "(simulated module)"
+FILE_NAMES = ("nvidia", "nvidia-current", "nvidia-current-open")
+"""What the module's file is called: Debian renames it; once loaded it is `nvidia` everywhere."""
 
 
 def installed_file(root: Path = Path("/lib/modules"), kernel: str = "") -> Path | None:
     """The module file for a kernel (the running one): DKMS's, else the distribution's; None when there is none."""
     home = root / (kernel or os.uname().release)
-    paths = (home / "updates" / "dkms" / "nvidia.ko", *sorted(home.glob("kernel/nvidia-*/nvidia.ko")))
+    built = [home / "updates" / "dkms" / f"{name}.ko" for name in FILE_NAMES]
+    paths = (*built, *sorted(home.glob("kernel/nvidia-*/nvidia.ko")))
     return next((path for path in paths if path.is_file()), None)
 
 
 def installed_version(path: Path) -> str | None:
     """The version that a module file carries; None when it carries none."""
-    found = VERSION.search(path.read_text(encoding="utf-8", errors="replace"))
+    content = path.read_bytes()
+    if content.startswith(b"\x7fELF"):
+        compiled = COMPILED_VERSION.search(content)
+        return compiled.group(1).decode("ascii") if compiled else None
+    found = VERSION.search(content.decode("utf-8", errors="replace"))
     return found.group(1) if found else None
 
 
