@@ -1,5 +1,6 @@
 """What `nvidia_driver` reads out of apt, dpkg and nvidia-smi, and what it refuses."""
 
+import fnmatch
 import importlib.util
 import json
 import os
@@ -206,6 +207,11 @@ def test_preferences_allow_one_source_and_one_version():
         ["Pin: release l=NVIDIA CUDA", "Pin-Priority: 900"],
         ["Pin: release *", "Pin-Priority: -1"],
     ]
+    # Of the branch's own packages none may be left out: apt would keep it at another version.
+    exact = records[0].splitlines()[0].split()[1:]
+    names = ("libnvidia-compute-515", "nvidia-dkms-515-open", "xserver-xorg-video-nvidia-515")
+    assert all(any(fnmatch.fnmatch(name, pattern) for pattern in exact) for name in names)
+    assert not any(fnmatch.fnmatch("linux-modules-nvidia-515-5.15.0-91-generic", pattern) for pattern in exact)
 
 
 def card(**changes):
