@@ -53,6 +53,13 @@ _PATTERNS = (
         "on the rig: remove its list from /etc/apt/sources.list.d (grep -rl says which), or install the key its "
         "owner publishes and name it there with signed-by; then provision again",
     ),
+    # NVIDIA/cuda-repo-management#39
+    _Pattern(
+        r"Signing key on (?P<key>[0-9A-F]+) is not bound|SHA1 is not considered secure",
+        "apt's signature check (sqv) no longer accepts SHA-1, with which the key {key} of a package source is signed",
+        "install the key that the source's owner publishes now, and name it with signed-by; until there is one, take "
+        "the source's list out of /etc/apt/sources.list.d on the rig; then provision again",
+    ),
     _Pattern(
         r"repository '(?P<source>[^']+)' is (?:not signed|no longer signed)",
         "the package source {source} is not signed, so apt does not read it",

@@ -36,6 +36,15 @@ SAID = {
         "signed with the key A4B469963BF863CC, which this rig does not have (file:/srv/foreign)",
         "signed-by",
     ),
+    "a key that was signed with SHA-1": (
+        (
+            "W:GPG error: http://192.0.2.1/x  InRelease: Sub-process /usr/bin/sqv returned an error code (1), error message is: "
+            "Signing key on EB693B3035CD5710E231E123A4B469963BF863CC is not bound: Policy rejected non-revocation signature because: "
+            "SHA1 is not considered secure since 2026-02-01T00:00:00Z"
+        ),
+        "no longer accepts SHA-1, with which the key EB693B3035CD5710E231E123A4B469963BF863CC",
+        "signed-by",
+    ),
     "no signature": (
         "E:The repository 'http://192.0.2.1/x ./ Release' is not signed.",
         "http://192.0.2.1/x ./ Release is not signed",
