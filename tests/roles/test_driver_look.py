@@ -81,7 +81,8 @@ ALL_REAL = """\
 Inst nvidia-driver-515 (515.105.01-0ubuntu1 NVIDIA CUDA [amd64])
 """
 WISHES = {
-    "branch": "515", "version": "", "source": "ubuntu", "flavour": "desktop", "modules": "dkms", "known_bad": []
+    "branch": "515", "version": "", "source": "ubuntu", "flavour": "desktop", "modules": "dkms", "known_bad": [],
+    "system": "ubuntu",
 }  # fmt: skip
 KERNEL = {
     "release": "5.15.0-91-generic", "running": True, "headers": True, "compiler": 11, "compiler_present": True,
@@ -203,12 +204,13 @@ def test_nobody_has_the_branch(apt):
 def test_preferences_allow_one_source_and_one_version():
     records = choice.preferences("cuda_repo", WISHES, "515.105.01-0ubuntu1").split("\n\n")
     assert [record.splitlines()[1:] for record in records] == [
+        ["Pin: release *", "Pin-Priority: 500"],  # the container toolkit's library comes from elsewhere
         ["Pin: version 515.105.01-0ubuntu1", "Pin-Priority: 1001"],
         ["Pin: release l=NVIDIA CUDA", "Pin-Priority: 900"],
         ["Pin: release *", "Pin-Priority: -1"],
     ]
     # Of the branch's own packages none may be left out: apt would keep it at another version.
-    exact = records[0].splitlines()[0].split()[1:]
+    exact = records[1].splitlines()[0].split()[1:]
     names = ("libnvidia-compute-515", "nvidia-dkms-515-open", "xserver-xorg-video-nvidia-515")
     assert all(any(fnmatch.fnmatch(name, pattern) for pattern in exact) for name in names)
     assert not any(fnmatch.fnmatch("linux-modules-nvidia-515-5.15.0-91-generic", pattern) for pattern in exact)
