@@ -37,6 +37,7 @@ def test_private_variables_begin_with_underscores(role):
 def test_every_variable_is_used(role):
     files = [path for path in (ROLES / role).rglob("*") if path.suffix in {".yml", ".j2"}]
     used = "\n".join(path.read_text(encoding="utf-8") for path in files if path.parent.name not in {"defaults", "meta"})
+    used += "\n".join(str(default) for default in load(role, "defaults/main.yml").values())
     unused = [name for name in load(role, "defaults/main.yml") if not re.search(rf"\b{name}\b", used)]
     assert unused == []
 

@@ -49,7 +49,7 @@ _PARTS = {
     ),
     "libnvidia-ml1": _Part("NVIDIA Management Library (NVML) runtime library", ("nvidia-alternative",), also="libc6"),
     "libcuda1": _Part("NVIDIA CUDA Driver Library", ("nvidia-alternative",), also="libc6, nvidia-support"),
-    "firmware-nvidia-gsp": _Part("NVIDIA GSP firmware", section="non-free/kernel"),
+    "firmware-nvidia-gsp": _Part("NVIDIA GSP firmware", section="non-free-firmware/kernel"),
     "nvidia-kernel-support": _Part(
         "NVIDIA binary kernel module support files",
         ("nvidia-alternative",),
