@@ -73,7 +73,7 @@ def write_inventory(state: State, gpu_burn_commit: str) -> None:
         )
     shutil.rmtree(state.inventory, ignore_errors=True)
     shutil.copytree(source, state.inventory / "group_vars" / source.name)
-    _choose_software(state.inventory / "group_vars" / source.name / "software.yml", state.platform)
+    choose_software(state.inventory / "group_vars" / source.name / "software.yml", state.platform)
     _dump(state.inventory / "rigs.yml", _hosts(state), "Simulated rigs, written by rigctl sim up.")
     _dump(
         state.inventory / "group_vars" / "all" / "simulated.yml",
@@ -88,7 +88,7 @@ def write_inventory(state: State, gpu_burn_commit: str) -> None:
         )
 
 
-def _choose_software(path: Path, platform: str) -> None:
+def choose_software(path: Path, platform: str) -> None:
     """Ask for what a platform's archive has, where that is something else than what the class asks for."""
     other = definition(platform)["system"].get("software", {})
     if other:
