@@ -1,7 +1,7 @@
 # The developer's loop. `make demo` and `make test` set everything up by themselves on a fresh machine.
 .POSIX:
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all unit rigs molecule lint format bench sizes lock clean
+.PHONY: help setup demo test test-all test-real unit rigs molecule lint format bench sizes lock clean
 
 BIN := .venv/bin
 # Simulated rigs are containers with a systemd of their own: that takes root. What says where packages come from goes along.
@@ -24,9 +24,12 @@ test: setup  ## unit tests, tests on simulated rigs without the slow ones, molec
 	$(AS_ROOT) $(BIN)/python -m pytest -m 'not slow' --durations=15
 	@$(MAKE) --no-print-directory molecule
 
-test-all: setup  ## everything: the slow tests on simulated rigs and all scenarios of molecule too
-	$(AS_ROOT) $(BIN)/python -m pytest --durations=30
+test-all: setup  ## the slow tests on simulated rigs and all scenarios of molecule too
+	$(AS_ROOT) $(BIN)/python -m pytest -m 'not real' --durations=30
 	@$(MAKE) --no-print-directory molecule SCENARIOS=all
+
+test-real: setup  ## NVIDIA's own packages of Debian: fetches 300 MB, DKMS compiles for minutes
+	$(AS_ROOT) $(BIN)/python -m pytest -m real --durations=10
 
 unit: setup  ## the tests that need no rigs (seconds)
 	$(BIN)/python -m pytest -m 'not rigs'
