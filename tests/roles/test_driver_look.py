@@ -261,7 +261,11 @@ def test_a_left_over_of_another_branch_alone_is_a_reason_to_act(apt):
 
 def test_each_script_prints_one_json_object(apt, capsys, monkeypatch):
     monkeypatch.setattr(look, "look_at_rig", lambda: {"cards": [card()]})
-    look.main(json.dumps({"power_limit_w": 480, "psu_w": None, "cpu_w": 150, "persistence": True, "settings": []}))
+    look.main(
+        json.dumps(
+            {"power_limit_w": 480, "psu_w": None, "cpu_w": 150, "persistence": True, "settings": [], "options": {}}
+        )
+    )
     assert json.loads(capsys.readouterr().out)["cards_differ"]
     offers.main(json.dumps(WISHES))
     assert json.loads(capsys.readouterr().out)["target"] == ""
@@ -419,3 +423,22 @@ def test_an_initial_ram_disk_that_an_interrupted_run_left_is_seen(tmp_path, sett
             os.utime(tmp_path / path, (1_000_000 - age_s, 1_000_000 - age_s))
     assert look.initramfs_stale("5.15", tmp_path) is stale
     assert look.initramfs_stale("6.5", tmp_path) is False
+
+
+def test_an_option_of_a_loaded_module_that_differs_is_named(tmp_path):
+    params = tmp_path / "proc/driver/nvidia/params"
+    uvm = tmp_path / "sys/module/nvidia_uvm/parameters/uvm_disable_hmm"
+    for path, text in ((params, 'EnableGpuFirmware: 18\nRegistryDwords: "a=1"\n'), (uvm, "N\n")):
+        path.parent.mkdir(parents=True)
+        path.write_text(text, encoding="ascii")
+    asked = {
+        "nvidia": {"NVreg_EnableGpuFirmware": 0, "NVreg_RegistryDwords": "a=1"},
+        "nvidia_uvm": {"uvm_disable_hmm": 1},
+    }
+    assert look.options_differ(asked, tmp_path) == [
+        "nvidia NVreg_EnableGpuFirmware is 18, asked 0",
+        "nvidia_uvm uvm_disable_hmm is 0, asked 1",
+    ]
+    same = {"nvidia": {"NVreg_EnableGpuFirmware": 18, "NVreg_NotShown": 3}, "nvidia_uvm": {"uvm_disable_hmm": False}}
+    assert look.options_differ(same, tmp_path) == []
+    assert look.options_differ({"nvidia_drm": {"modeset": 1}}, tmp_path) == []
