@@ -88,7 +88,8 @@ _PATTERNS = (
     ),
     # microsoft/superbenchmark#561
     _Pattern(
-        r"Missing sudo password|sudo: a password is required|Incorrect sudo password",
+        r"Missing sudo password|sudo: a password is required|Incorrect sudo password|"
+        r"sudo password is (?:required|incorrect)",  # so Mitogen
         "sudo asks for a password on this rig",
         "provision with --ask-become-pass, keep ansible_become_password in a vault, or allow the user sudo without "
         "one (NOPASSWD in /etc/sudoers.d)",

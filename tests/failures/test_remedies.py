@@ -69,6 +69,11 @@ SAID = {
         "sudo apt-get update says which",
     ),
     "sudo": ("Missing sudo password", "sudo asks for a password", "--ask-become-pass"),
+    "sudo through Mitogen": (
+        "error occurred on host rig1: sudo password is required",
+        "sudo asks for a password",
+        "--ask-become-pass",
+    ),
     "a full disk": (
         "update-initramfs: Generating /boot/initrd.img-5.15.0-91-generic | gzip: stdout: No space left on device",
         "is full (/boot/initrd.img-5.15.0-91-generic)",
