@@ -30,6 +30,18 @@ package sources, the cards, the build that is there) is looked at once, by a scr
 nothing; the tasks behind it do only what is missing, so that a second run changes nothing. `--check` says what would
 change. Only modules of `ansible.builtin` are used.
 
+Each role works by itself, without rigctl and without the others. Copy its folder; along with `cuda` and `pytorch` copy
+`compat`, along with `nvidia_driver` both `compat` and `reboot`:
+
+```yaml
+- hosts: all
+  become: true
+  roles:
+    - nvidia_driver
+```
+
+What a role needs of the rig it looks for itself: `gpu_burn` wants a toolkit and cards, wherever they came from.
+
 ## What the roles overwrite on a rig
 
 {overwritten}
@@ -126,7 +138,8 @@ def render() -> str:
             what = " ".join(option["description"].split())
             if "choices" in option:
                 what += f" One of {', '.join(f'`{choice}`' for choice in option['choices'])}."
-            parts.append(f"| `{name}` | `{json.dumps(defaults[name], ensure_ascii=False)}` | {what} |")
+            default = json.dumps(defaults[name], ensure_ascii=False).replace("|", "\\|")
+            parts.append(f"| `{name}` | `{default}` | {what} |")
         parts.append("")
     return "\n".join(parts).rstrip("\n") + "\n"
 

@@ -1,7 +1,8 @@
 """Ask a rig's package sources what they really offer as a driver branch, and what installing it would do.
 
-Runs on the rig with the system's Python (3.10 or newer, standard library only), changes nothing, and prints one JSON
-object. Its one argument are the role's wishes as JSON: branch, version, source, flavour, modules, known_bad.
+Runs on the rig with the system's Python (3.10 or newer, standard library only), changes nothing but package lists that
+were never read, and prints one JSON object. Its one argument are the role's wishes as JSON: branch, version, source,
+flavour, modules, known_bad.
 """
 
 import json
@@ -43,6 +44,14 @@ from kernels import look_at_kernels
 PREFERENCES = "/etc/apt/preferences.d/gpu-rig-nvidia-driver"
 BROUGHT = Path("/var/lib/gpu-rig/nvidia_driver.json")
 """The packages that this role has brought to the rig: what decommissioning takes away again."""
+
+LISTS = Path("/var/lib/apt/lists")
+
+
+def read_lists() -> None:
+    """Let apt read its package lists where it never has: a fresh machine knows of no package at all."""
+    if not any(LISTS.glob("*Packages*")):
+        run("apt-get", "-q", "update")
 
 
 def is_offered(package: str) -> bool:
@@ -121,6 +130,7 @@ def transaction_words(wishes: dict[str, Any], top: list[str], target: str, insta
 
 def look_at_offers(wishes: dict[str, Any]) -> dict[str, Any]:
     """What the package sources offer for the branch, and what the installation would do."""
+    read_lists()
     kernels = look_at_kernels()
     wishes = on_this_system(wishes)
     top = top_packages(wishes, [kernel["release"] for kernel in kernels])
