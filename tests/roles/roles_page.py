@@ -60,6 +60,20 @@ real one: nvidia-driver-515 515.105.01 (515.105.01-0ubuntu1). Nothing was instal
 nvidia_driver_source: cuda_repo or nvidia_driver_branch: "535".
 ```
 
+On Debian 12 the driver comes from Debian's own non-free, in packages whose names do not carry the branch
+(`nvidia-driver`, `nvidia-kernel-dkms`, `nvidia-smi`, `libcuda1`; the module is `nvidia-current`). There the branch is
+compared with the version, and one that Debian does not have is refused with the one that it has:
+
+```
+debian does not have nvidia-driver of branch 515; on offer: 535.309.01, 535.261.03. Nothing was installed. Choose: set
+nvidia_driver_branch: "535".
+```
+
+Where the components `contrib non-free` are missing from apt's sources the role says so; it does not add them. `open` takes
+`nvidia-open-kernel-dkms` and, with `nvidia_driver_version`, the driver in the module's version. Ubuntu 24.04 has branches
+from 550 on; another one is refused with the nearest. On every other system, or release of these, the first task of
+`site.yml` stops: the roles were not tried there.
+
 `nvidia_driver_source: auto` takes the first of Ubuntu's archive, the deb cache (a folder of packages on the rig,
 `nvidia_driver_deb_cache`) and NVIDIA's CUDA repository that truly has the branch. Versions that
 `roles/nvidia_driver/files/known_bad.yml` names are left out, with the reason. The transaction also brings headers for
