@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn, cast
 import typer
 
 from rigctl import __version__
-from rigctl.cli import accept, bootstrap, check, compat, demo, doctor, init, judge, provision, report, sim
+from rigctl.cli import accept, bootstrap, bundle, check, compat, demo, doctor, init, judge, provision, report, sim
 from rigctl.cli.common import print_error, print_rigctl_error
 from rigctl.errors import ExitCode, RigctlError
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from types import FrameType
 
-_COMMANDS = (demo, init, bootstrap, doctor, provision, check, accept, judge, report, compat, sim)
+_COMMANDS = (demo, init, bootstrap, doctor, provision, check, accept, judge, report, compat, bundle, sim)
 """In the order of the help page."""
 
 # Typer brings its own copy of click, or uses the real one, depending on its version; the parser's base error is
