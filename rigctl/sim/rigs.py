@@ -173,7 +173,8 @@ def _start(pod: Podman, options: UpOptions, rig_image: str, wheels: Path, number
         f"--label={LABEL}.rig={name}",
         "--publish=127.0.0.1::22",
         f"--volume={wheels}:{inventory.WHEELHOUSE}:ro",
-        *placement.pin(number),
+        # A rig with real packages compiles for minutes and is not measured.
+        *([] if options.wish().world else placement.pin(number)),
     ]
     pod.create_rig(container, rig_image, image.INIT, own)
     pod.unpack(container, placement.seed_tar(options, name, host_key, login.public))
