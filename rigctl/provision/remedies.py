@@ -100,6 +100,12 @@ _PATTERNS = (
         "see which one on the rig: df -h / /boot; old kernels go with: sudo apt-get autoremove --purge; then "
         "provision again",
     ),
+    _Pattern(
+        r"base_offline_bundle: (?:The bundle (?:is for|lacks|is damaged)|The bundle's packages|/\S* must be)",
+        "the bundle is of no use to this rig",
+        "rigctl bundle DIR --verify says whether it is damaged; where there is a network, rigctl bundle DIR --from RIG "
+        "makes it good or anew (docs/offline.md); then provision again",
+    ),
     # pop-os/pop#3117, compiler-explorer/infra#1722, elementary/settings-system#333
     _Pattern(
         r"Bad return status for module build on kernel: (?P<kernel>\S+)(?:.*?Consult (?P<log>\S+) for)?",

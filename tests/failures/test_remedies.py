@@ -7,6 +7,11 @@ import pytest
 from rigctl.provision.remedies import recognise
 
 SAID = {
+    "a bundle": (
+        "base_offline_bundle: The bundle lacks CUDA 12.2; it has 11.7. Make the bundle again where there is a network. Nothing was changed.",
+        "the bundle is of no use",
+        "rigctl bundle DIR --from RIG",
+    ),
     "a lock": (
         (
             "Failed to lock apt for exclusive operation: Failed to lock directory /var/lib/apt/lists/: E:Could not get lock "

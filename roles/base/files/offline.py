@@ -1,4 +1,4 @@
-"""Use a bundle (`rigctl bundle`) as the rig's only package source: see what is missing, prove it, make it apt's.
+"""Use a bundle (docs/offline.md) as the rig's only package source: see what is missing, prove it, make it apt's.
 
 Runs on the rig as root with the system's Python (3.10 or newer, standard library only) and prints one JSON object. Its
 one argument is JSON: do (`look` changes nothing, `use`), folder (the bundle's place on the rig), manifest (hash of the
@@ -23,7 +23,7 @@ SPARE_BYTES = 500_000_000
 """Installing takes room, too."""
 SMALL_BYTES = 20_000_000
 """Files up to here travel together."""
-REMEDY = "Make the bundle again where there is a network (rigctl bundle DIR)"
+REMEDY = "Make the bundle again where there is a network"
 
 
 def run(*argv: str, timeout_s: int = 300) -> tuple[int, str]:
@@ -64,7 +64,7 @@ def platform_refusal(made_for: dict[str, str], rig: dict[str, str]) -> str:
     words = "{id} {version} {architecture} with Python {python}"
     return (
         f"The bundle is for {words.format(**made_for)}, and this rig is {words.format(**rig)}. Make one through a rig "
-        "of this kind (rigctl bundle DIR --from RIG)."
+        "of this kind."
     )
 
 
@@ -137,10 +137,10 @@ def is_here(folder: Path, file: dict[str, Any]) -> bool:
 
 
 def lists_are_read(folder: Path, lists: Path) -> bool:
-    """Whether apt has read the bundle's package list as it is."""
-    index, read = folder / "Packages", lists / f"{str(folder).strip('/').replace('/', '_')}_._Packages"
-    both = index.is_file() and read.is_file()
-    return both and index.read_bytes() == read.read_bytes()
+    """Whether apt has read the bundle's package list as it is: the Release file that it keeps names its hash."""
+    release, read = folder / "Release", lists / f"{str(folder).replace('/', '_')}_._Release"
+    both = release.is_file() and read.is_file()
+    return both and release.read_bytes() == read.read_bytes()
 
 
 def look(asked: dict[str, Any], lists: Path = LISTS) -> dict[str, Any]:
@@ -265,8 +265,8 @@ def use(asked: dict[str, Any]) -> dict[str, Any]:
     if wrong:
         return {
             "refusal": f"The bundle is damaged: {', '.join(wrong[:3])}{' and more' if len(wrong) > 3 else ''} "  # noqa: PLR2004
-            "came with other bytes than its manifest says. See which files are bad (rigctl bundle DIR --verify), and "
-            "fill it again where there is a network."
+            "came with other bytes than its manifest says. Compare the files on the "
+            "disk with the manifest, and fill the bundle again where there is a network."
         }
     unpack(folder)
     write_index(folder, manifest)
