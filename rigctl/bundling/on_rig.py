@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,8 @@ from urllib.parse import unquote
 SCRATCH_PREFIX = "rigctl-bundle-"
 OFFLINE_SETTINGS = Path("/etc/apt/apt.conf.d/95-gpu-rig-offline")
 OWN_PINS = "gpu-rig-nvidia-driver"
+ABANDONED_S = 24 * 3600
+"""A scratch folder that old is of a filling that was killed."""
 UPDATE_TIMEOUT_S = 900
 FETCH_TIMEOUT_S = 3000
 
@@ -104,6 +107,9 @@ def prepare(cuda: dict[str, str]) -> Path:
         )
     scratch = Path(tempfile.mkdtemp(prefix=SCRATCH_PREFIX, dir="/var/tmp"))
     scratch.chmod(0o755)  # apt reads as a user of its own
+    for left in scratch.parent.glob(f"{SCRATCH_PREFIX}*"):
+        if time.time() - left.stat().st_mtime > ABANDONED_S:
+            shutil.rmtree(left)
     for folder in ("state/lists/partial", "cache/archives/partial", "dpkg/info", "dpkg/updates", "debs"):
         (scratch / folder).mkdir(parents=True)
     write_sources(scratch, cuda)
