@@ -11,7 +11,7 @@ from .meets import meets
 if TYPE_CHECKING:
     from .box import Box
 
-pytestmark = [pytest.mark.rigs, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.rigs, pytest.mark.slow, pytest.mark.timeout(1800)]
 LATER = "deb [trusted=yes] file:///srv/rigsim/ubuntu/2023 jammy-updates restricted"
 LATER_LIST = "/etc/apt/sources.list.d/later.list"
 PINS = "/etc/apt/preferences.d/gpu-rig-nvidia-driver"
@@ -56,7 +56,7 @@ def test_2_a_package_that_was_withdrawn_is_named_and_after_the_remedy_an_older_o
 
 
 def test_3_unattended_upgrades_leave_the_driver_alone(box: Box) -> None:
-    box.ssh("sudo apt-get -qq install --no-install-recommends unattended-upgrades")
+    box.ssh("sudo apt-get -qq install --no-install-recommends unattended-upgrades", timeout_s=600)
     # The archive moves on, and neither a hold nor a pin is left: the blacklist alone has to do it.
     box.ssh(f"echo '{LATER}' | sudo tee {LATER_LIST}; echo '{ALLOWED}' | sudo tee {ALLOWED_FILE}")
     box.ssh(f"sudo apt-mark unhold $(apt-mark showhold); sudo mv {PINS} /root/; sudo apt-get -qq update")
