@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-pytestmark = [pytest.mark.rigs, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.rigs, pytest.mark.slow, pytest.mark.timeout(1800)]
+LONG_S = 1200
+"""Two whole provisionings, also where other tests load the machine."""
 OS_RELEASE = "/usr/lib/os-release"
 
 
@@ -39,15 +41,15 @@ def noble(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Box]:
 
 def test_1_debian_without_non_free_is_refused_with_what_to_add(debian: Box) -> None:
     debian.ssh("sudo sed -i.kept 's/ contrib non-free non-free-firmware$/ non-free-firmware/' /etc/apt/sources.list")
-    refused = debian.provision()
+    refused = debian.provision(timeout_s=LONG_S)
     assert (refused.code, refused.rig["role"]) == (4, "nvidia_driver")
     assert "no configured package source has nvidia-driver: Debian keeps it in non-free" in refused.said
     debian.ssh("sudo mv /etc/apt/sources.list.kept /etc/apt/sources.list; sudo rm -rf /var/lib/apt/lists/*")
 
 
 def test_2_a_branch_that_debian_does_not_have_is_refused_with_the_one_it_has(debian: Box) -> None:
-    debian.set(nvidia_driver_branch="515")
-    refused = debian.provision()
+    debian.set(nvidia_driver_branch="515", cuda_version="11.7")
+    refused = debian.provision(timeout_s=LONG_S)
     assert refused.code == 4
     assert "debian does not have nvidia-driver of branch 515; on offer: 535.309.01, 535.261.03" in refused.said
     assert 'set nvidia_driver_branch: "535"' in refused.said
@@ -56,7 +58,7 @@ def test_2_a_branch_that_debian_does_not_have_is_refused_with_the_one_it_has(deb
 
 def test_3_debian_s_driver_is_installed_built_loaded_and_held(debian: Box) -> None:
     debian.set()
-    outcome = debian.provision()
+    outcome = debian.provision(timeout_s=LONG_S)
     assert (outcome.code, outcome.said) == (0, "")
     assert debian.loaded == "535.309.01"
     assert debian.ssh("nvidia-smi -L | wc -l") == "2"
@@ -67,7 +69,7 @@ def test_3_debian_s_driver_is_installed_built_loaded_and_held(debian: Box) -> No
 
 
 def test_4_a_second_run_changes_nothing_and_doctor_finds_nothing(debian: Box) -> None:
-    assert debian.provision().rig["changed"] == 0
+    assert debian.provision(timeout_s=LONG_S).rig["changed"] == 0
     words = [str(RIGCTL), "doctor", "-i", str(debian.fleet.inventory), "--json"]
     found = json.loads(subprocess.run(words, capture_output=True, text=True, check=False).stdout)
     assert [one for one in found["findings"] if not one["ok"]] == []
@@ -75,12 +77,12 @@ def test_4_a_second_run_changes_nothing_and_doctor_finds_nothing(debian: Box) ->
 
 def test_5_the_open_module_brings_the_driver_to_its_own_version(debian: Box) -> None:
     debian.set(nvidia_driver_flavour="open", nvidia_driver_version="535.261.03")
-    outcome = debian.provision()
+    outcome = debian.provision(timeout_s=LONG_S)
     assert (outcome.code, outcome.said) == (0, "")
     assert debian.loaded == "535.261.03"
     assert "nvidia-kernel-dkms" not in [line.split()[0] for line in debian.packages().splitlines() if " ii" in line]
     assert "nvidia-current-open/535.261.03" in debian.ssh("sudo dkms status")
-    assert debian.provision().rig["changed"] == 0
+    assert debian.provision(timeout_s=LONG_S).rig["changed"] == 0
 
 
 def test_6_the_driver_goes_again(debian: Box) -> None:
@@ -108,7 +110,7 @@ def test_7_a_release_that_the_roles_do_not_know_is_refused_before_anything_is_do
     debian.ssh(f"sudo cp {OS_RELEASE} /tmp/kept; sudo sed -i {edits} -e 's/12/{major}/' {OS_RELEASE}")
     debian.ssh(f"sudo cp /etc/debian_version /tmp/kept_version; echo {major}.1 | sudo tee /etc/debian_version")
     try:
-        refused = debian.provision(tags="")
+        refused = debian.provision(tags="", timeout_s=LONG_S)
     finally:
         debian.ssh(f"sudo cp /tmp/kept {OS_RELEASE}; sudo cp /tmp/kept_version /etc/debian_version")
     assert refused.code == 4
@@ -118,7 +120,7 @@ def test_7_a_release_that_the_roles_do_not_know_is_refused_before_anything_is_do
 
 def test_8_ubuntu_24_04_never_had_515(noble: Box) -> None:
     noble.set(nvidia_driver_branch="515", cuda_version="11.7")
-    refused = noble.provision()
+    refused = noble.provision(timeout_s=LONG_S)
     assert refused.code == 4
     assert "no configured package source has nvidia-driver-515" in refused.said
     assert "The nearest that are real: nvidia-driver-550, nvidia-driver-570, nvidia-driver-580" in refused.said
@@ -126,8 +128,8 @@ def test_8_ubuntu_24_04_never_had_515(noble: Box) -> None:
 
 def test_9_ubuntu_24_04_with_550(noble: Box) -> None:
     noble.set()
-    outcome = noble.provision()
+    outcome = noble.provision(timeout_s=LONG_S)
     assert (outcome.code, outcome.said) == (0, "")
     assert noble.loaded == "550.163.01"
     assert noble.ssh("nvidia-smi -L | wc -l") == "2"
-    assert noble.provision().rig["changed"] == 0
+    assert noble.provision(timeout_s=LONG_S).rig["changed"] == 0
