@@ -25,6 +25,8 @@ OLDEST = (0, 3, 54)
 """Older ones were not tried with the roles."""
 ANSIBLE_FROM, ANSIBLE_BELOW = (2, 17), (2, 20)
 """The range of ansible-core that rigctl and this Mitogen have in common."""
+_START_TIMEOUT_S = 60
+"""Mitogen counts SSH, sudo and the start of Python together, where Ansible's time-out is for the connection alone."""
 _BECOME_METHODS = {"sudo", "su", "doas"}
 _BECOME_FLAG = re.compile(r"-[EHinS]+|--(preserve-env|set-home|login|stdin|non-interactive)")
 _STRICT = {"ask", "true", "yes"}
@@ -56,7 +58,10 @@ def choose_carrier(rigs: Iterable[Rig], environ: Mapping[str, str] | None = None
     why = _why_not(rigs, own)
     if why:
         return Carrier("ansible", f"Mitogen is installed but not used: {why}.")
-    return Carrier("mitogen", "", {"ANSIBLE_STRATEGY": "mitogen_linear", "ANSIBLE_STRATEGY_PLUGINS": str(plugins)})
+    environment = {"ANSIBLE_STRATEGY": "mitogen_linear", "ANSIBLE_STRATEGY_PLUGINS": str(plugins)}
+    if not operator_has("ANSIBLE_TIMEOUT", "timeout", own):
+        environment["ANSIBLE_TIMEOUT"] = str(_START_TIMEOUT_S)
+    return Carrier("mitogen", "", environment)
 
 
 def _plugins() -> Path | None:

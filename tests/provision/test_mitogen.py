@@ -32,7 +32,12 @@ def test_it_is_used_where_it_is_installed(installed):
     assert carrier.environment == {
         "ANSIBLE_STRATEGY": "mitogen_linear",
         "ANSIBLE_STRATEGY_PLUGINS": str(installed / "plugins" / "strategy"),
+        "ANSIBLE_TIMEOUT": "60",
     }
+
+
+def test_the_operator_s_time_out_stays():
+    assert "ANSIBLE_TIMEOUT" not in mitogen.choose_carrier([rig()], {"ANSIBLE_TIMEOUT": "5"}).environment
 
 
 def test_where_it_is_not_installed_nothing_is_said(monkeypatch):
