@@ -30,6 +30,9 @@ package sources, the cards, the build that is there) is looked at once, by a scr
 nothing; the tasks behind it do only what is missing, so that a second run changes nothing. `--check` says what would
 change. Only modules of `ansible.builtin` are used.
 
+A task costs time on every rig even where it is skipped, so checks of variables are one task, and what belongs together
+and is seldom to be done (installing, compiling, trying) is a file that is included only then.
+
 Each role works by itself, without rigctl and without the others. Copy its folder; along with `cuda` and `pytorch` copy
 `compat`, along with `nvidia_driver` both `compat` and `reboot`:
 
