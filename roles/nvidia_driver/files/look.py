@@ -99,7 +99,7 @@ def look_at_rig() -> dict[str, Any]:
         "nouveau": nouveau.is_dir(),
         "library": found.group(1) if found else "",
         "cards": read_cards(cards) if rc == 0 else [],
-        "cards_error": " ".join(cards.split())[:300] or f"nvidia-smi: exit status {rc}",
+        "cards_error": " ".join(cards.split())[:300].rstrip(".") or f"nvidia-smi: exit status {rc}",
         "dkms": run("dkms", "status")[1].strip(),
         "headers_missing": not Path(f"/lib/modules/{kernel}/build").exists(),
         "initramfs": shutil.which("update-initramfs") is not None,
