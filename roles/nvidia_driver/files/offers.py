@@ -128,6 +128,21 @@ def transaction_words(wishes: dict[str, Any], top: list[str], target: str, insta
     return [*named, *old]
 
 
+def moved(wishes: dict[str, Any], top: list[str], target: str, status: str) -> list[str]:
+    """Debian: the installed parts of the driver, in the version that is to come.
+
+    They need each other in exactly one version, and apt's resolver does not take installed ones back by itself.
+    """
+    if wishes["system"] != "debian" or not target:
+        return []
+    parts = [
+        name
+        for name, version in read_package_versions(status).items()
+        if debian.is_package(name) and name not in top and version != target and not is_old(name, wishes)
+    ]
+    return [f"{name}={target}" for name in sorted(parts) if run("apt-cache", "show", f"{name}={target}")[0] == 0]
+
+
 def look_at_offers(wishes: dict[str, Any]) -> dict[str, Any]:
     """What the package sources offer for the branch, and what the installation would do."""
     read_lists()
@@ -143,7 +158,7 @@ def look_at_offers(wishes: dict[str, Any]) -> dict[str, Any]:
     )[1]
     installed = read_installed(status)
     needs, refusal = build_needs(kernels) if wishes["modules"] == "dkms" else ([], "")
-    words = [*transaction_words(wishes, top, target, installed), *needs]
+    words = [*transaction_words(wishes, top, target, installed), *moved(wishes, top, target, status), *needs]
     rc, text = simulate(words, pins)
     transaction = read_simulation(text)
     own = [name for name in (*(name for name, _ in transaction["install"]), *installed) if is_driver(name)]
