@@ -72,10 +72,10 @@ debian does not have nvidia-driver of branch 515; on offer: 535.309.01, 535.261.
 nvidia_driver_branch: "535".
 ```
 
-Where the components `contrib non-free` are missing from apt's sources the role says so; it does not add them. `open` takes
-`nvidia-open-kernel-dkms` and, with `nvidia_driver_version`, the driver in the module's version. Ubuntu 24.04 has branches
-from 550 on; another one is refused with the nearest. On every other system, or release of these, the first task of
-`site.yml` stops: the roles were not tried there.
+Where the components `contrib non-free` are missing from apt's sources the role says so; it does not add them. `open`
+takes `nvidia-open-kernel-dkms`, and the driver in the version of that module. Ubuntu 24.04 has branches from 550 on;
+another one is refused with the nearest. On every other system, or release of these, the first task of `site.yml` stops:
+the roles were not tried there.
 
 `nvidia_driver_source: auto` takes the first of Ubuntu's archive, the deb cache (a folder of packages on the rig,
 `nvidia_driver_deb_cache`) and NVIDIA's CUDA repository that truly has the branch. Versions that
