@@ -1,12 +1,15 @@
 # The developer's loop. `make demo` and `make test` set everything up by themselves on a fresh machine.
 .POSIX:
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all unit rigs fuzz molecule lint format bench sizes lock clean
+.PHONY: help setup demo test test-all test-real unit rigs fuzz molecule lint format bench sizes lock clean
 
 BIN := .venv/bin
 # Simulated rigs are containers with a systemd of their own: that takes root. What says where packages come from goes along.
 KEEP := RIGCTL_INVENTORY,RIGCTL_RUNS,http_proxy,https_proxy,no_proxy,PIP_INDEX_URL,PIP_EXTRA_INDEX_URL,PIP_FIND_LINKS,PIP_CERT,SSL_CERT_FILE
 AS_ROOT := $(if $(filter 0,$(shell id -u)),,sudo --preserve-env=$(KEEP))
+# What continuous integration has time for; `make test-all` runs all of them.
+SCENARIOS := default
+ALL_SCENARIOS := $(patsubst molecule/%/molecule.yml,%,$(wildcard molecule/*/molecule.yml))
 
 help:  ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' Makefile
@@ -21,9 +24,12 @@ test: setup  ## unit tests, tests on simulated rigs without the slow ones, molec
 	$(AS_ROOT) $(BIN)/python -m pytest -m 'not slow' --durations=15
 	@$(MAKE) --no-print-directory molecule
 
-test-all: setup  ## everything: the slow tests on simulated rigs too
-	$(AS_ROOT) $(BIN)/python -m pytest --durations=30
-	@$(MAKE) --no-print-directory molecule
+test-all: setup  ## the slow tests on simulated rigs and all scenarios of molecule too
+	$(AS_ROOT) $(BIN)/python -m pytest -m 'not real' --durations=30
+	@$(MAKE) --no-print-directory molecule SCENARIOS=all
+
+test-real: setup  ## NVIDIA's own packages of Debian: fetches 300 MB, DKMS compiles for minutes
+	$(AS_ROOT) $(BIN)/python -m pytest -m real --durations=10
 
 unit: setup  ## the tests that need no rigs (seconds)
 	$(BIN)/python -m pytest -m 'not rigs'
@@ -35,15 +41,16 @@ fuzz: setup  ## coverage-guided fuzzing of the parsers (NAME=parser, SECONDS=20 
 	@$(BIN)/python -c 'import atheris' 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check 'atheris>=3'
 	$(BIN)/python -m tests.parse.fuzz --seconds $(or $(SECONDS),20) $(NAME)
 
-molecule: setup  ## molecule test of molecule/default: roles, idempotence, testinfra on simulated rigs
-	$(AS_ROOT) env PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/molecule test --scenario-name default
+molecule: setup  ## molecule's scenarios: roles, idempotence, testinfra on simulated rigs (SCENARIOS='upgrade …' or all)
+	$(AS_ROOT) env PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/molecule --base-config .config/molecule/config.yml \
+		test $(addprefix --scenario-name ,$(if $(filter all,$(SCENARIOS)),$(ALL_SCENARIOS),$(SCENARIOS)))
 
 lint:  ## ruff, mypy, yamllint, ansible-lint
 	@tools/setup.sh python
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/yamllint --strict roles playbooks inventory molecule .pre-commit-config.yaml
+	$(BIN)/yamllint --strict roles playbooks inventory molecule .config .pre-commit-config.yaml
 	env PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/ansible-lint --offline --profile production roles playbooks molecule
 
 format:  ## ruff's formatter and safe fixes

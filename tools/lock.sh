@@ -11,7 +11,7 @@ cd "$(dirname "$0")/.."
     # shellcheck disable=SC2016 # the backquotes are for the reader
     printf '%s\n' '# Locked by `make lock` from pyproject.toml: Python 3.11 to 3.13, hashes of every file of each release, no index named.' \
         '# torch is not in here: each rig gets its own from the pytorch role.'
-    .cache/lock/bin/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes \
+    .cache/lock/bin/uv pip compile pyproject.toml --extra dev --extra fast --universal --python-version 3.11 --generate-hashes \
         --no-config --no-header --no-emit-index-url --no-emit-find-links --strip-extras --quiet
 } >requirements.txt.new
 mv requirements.txt.new requirements.txt

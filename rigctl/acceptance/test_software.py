@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from rigctl.model.reading import Readings
     from rigctl.model.spec import RigSpec
 
-DRIVER_PACKAGES = f"dpkg-query -W -f '{dpkg.FORMAT}' 'libnvidia-compute*'"
-"""Every flavour of every branch has this package; from branch 590 on its name carries no branch."""
+DRIVER_PACKAGES = f"dpkg-query -W -f '{dpkg.FORMAT}' 'libnvidia-compute*' libnvidia-ml1"
+"""Every flavour of every branch has this package; from branch 590 on its name carries none. Debian has the other."""
 TORCH_VERSION = "import importlib.metadata as m; print(m.version('torch'))"
 
 

@@ -38,7 +38,8 @@ def driver_version(
 ) -> list[CheckVerdict]:
     """Loaded module, library on disk, packages and the asked branch are one driver.
 
-    `packages` answers `dpkg-query` for `libnvidia-compute*`; `loaded_now` is the module's version at verification.
+    `packages` answers `dpkg-query` for `libnvidia-compute*` and Debian's `libnvidia-ml1`; `loaded_now` is the module's
+    version at verification.
     """
     branch = spec.software.driver_branch
     say = Say("software.driver_version", expected=branch, source=_role("nvidia_driver_branch"))
@@ -88,7 +89,7 @@ def _mismatch(say: Say, readings: Readings, driver: DriverFacts) -> CheckVerdict
 def _packages(say: Say, readings: Readings, loaded: str, reply: CommandReply) -> CheckVerdict:
     if reply.exit_status not in (0, 1):
         reason = f"the driver's packages could not be asked: {_last_line(reply)}"
-        return say.error(reason, f"run `dpkg-query -W 'libnvidia-compute*'` on {readings.rig}")
+        return say.error(reason, f"run `dpkg-query -W 'libnvidia-compute*' libnvidia-ml1` on {readings.rig}")
     try:
         installed = [package for package in dpkg.parse(reply.stdout) if package.installed]
     except ParseError as error:

@@ -16,6 +16,7 @@ from rigctl import __version__
 from rigctl.cli import (
     accept,
     bootstrap,
+    bundle,
     check,
     compat,
     demo,
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
 _COMMANDS = (
     *(demo, init, bootstrap, doctor, provision, check, accept, judge, report),
-    *(power, identify, evidence, spec, compat, sim),
+    *(power, identify, evidence, spec, compat, bundle, sim),
 )
 """In the order of the help page."""
 

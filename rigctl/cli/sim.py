@@ -16,6 +16,7 @@ from rigctl.errors import UsageError
 from rigctl.sim import faults, image, options, podman
 from rigctl.sim import state as sim_state
 from rigctl.sim.cache import cache_dir
+from rigctl.sim.machine.packages.build import DEFAULT_PLATFORM, platforms
 
 StateOpt = Annotated[
     Path | None,
@@ -41,9 +42,17 @@ def register(parent: typer.Typer) -> None:
 def up(
     count: Annotated[int, typer.Option("-n", "--count", min=1, max=options.MAX_RIGS, help="How many rigs.")] = 2,
     rig_class: Annotated[str, typer.Option(help="Rig class of the shipped inventory.")] = "dual_3090ti",
+    platform: Annotated[
+        str, typer.Option(metavar="NAME", help=f"What the rigs are: {', '.join(platforms())}.")
+    ] = DEFAULT_PLATFORM,
     archive: Annotated[
-        str, typer.Option(metavar="YEAR", help="What the package archive offers: 2022, 2023 or 2026.")
-    ] = options.DEFAULT_ARCHIVE,
+        str,
+        typer.Option(
+            metavar="YEAR",
+            help="What the package archive offers: 2022, 2023 or 2026 of Ubuntu 22.04; 2026 or real of Debian 12.",
+            show_default="the platform's own",
+        ),
+    ] = "",
     time_scale: Annotated[
         float,
         typer.Option(min=1, max=options.MAX_TIME_SCALE, help="Speeds up heating and cooling; every clock stays real."),
@@ -59,6 +68,7 @@ def up(
     asked = sim.UpOptions(
         count=count,
         rig_class=rig_class,
+        platform=platform,
         archive=archive,
         time_scale=time_scale,
         directory=_directory(state),

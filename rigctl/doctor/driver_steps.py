@@ -72,7 +72,8 @@ def headers(facts: RigFacts) -> Seen:
     return Seen(
         ok=False,
         found=f"missing for {', '.join(_named(facts, gone))}, and apt offers none",
-        fix="run there: apt-get update; if there are none still: apt-get install linux-generic, then restart the rig",
+        fix="run there: apt-get update; if there are none still: apt-get install linux-generic (Debian: "
+        "linux-image-amd64), then restart the rig",
     )
 
 

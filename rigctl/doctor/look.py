@@ -18,7 +18,9 @@ APT_LOCKS = ("/var/lib/dpkg/lock-frontend", "/var/lib/dpkg/lock", "/var/lib/apt/
 PLACES = ("/", "/boot", "/var")
 FLOCK = "hhqqi"
 """struct flock of Linux on 64 bits: type, whence, start, length, process."""
-RELEVANT = ("*nvidia*", "dkms", "unattended-upgrades")
+RELEVANT = ("*nvidia*", "libcuda1", "dkms", "unattended-upgrades")
+MODULE_FILES = ("nvidia", "nvidia-current", "nvidia-current-open")
+"""What the driver's module file is called; the latter are Debian's."""
 
 
 def run(*argv: str, timeout_s: int = 20) -> "tuple[int, str]":
@@ -98,7 +100,7 @@ def natural(name: str) -> "list[tuple[int, str]]":
 def kernel(release: str, *, is_running: bool) -> "dict[str, Any]":
     """What it takes to build the driver's module for one kernel, and whether there is one."""
     modules = Path("/lib/modules") / release
-    built = [path for folder in ("updates", "kernel", "extra") for path in (modules / folder).rglob("nvidia.ko*")]
+    built = [path for folder in ("updates", "kernel", "extra") for path in (modules / folder).rglob("nvidia*.ko*")]
     policy = run("apt-cache", "policy", f"linux-headers-{release}")[1]
     config = text_of(f"/boot/config-{release}") or text_of(modules / "build" / ".config")
     version = text_of("/proc/version") if is_running else ""
@@ -106,7 +108,7 @@ def kernel(release: str, *, is_running: bool) -> "dict[str, Any]":
         "release": release,
         "headers": (modules / "build").exists(),
         "headers_offered": bool(re.search(r"Candidate: (?!\(none\))\S", policy)),
-        "module": bool(built),
+        "module": any(path.name.split(".")[0] in MODULE_FILES for path in built),
         "compiler_major": compiler_of(version, config),
     }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from rigctl.doctor.finding import Seen, Step
@@ -17,6 +18,8 @@ PROVISIONED_ROOT_BYTES = 2 * GIB
 """Package lists, one driver's packages, and the spool of a night."""
 DEFAULT_INITRD_BYTES = 80 * MIB
 """Of an Ubuntu 22.04 with the driver in it, where /boot has none to measure."""
+KNOWN_SYSTEMS = re.compile(r"(Ubuntu (22|24)\.04|Debian GNU/Linux 12)\b")
+"""What PRETTY_NAME in os-release begins with; the role base refuses all others."""
 MIN_FREE_FILES = 10_000
 """The header packages of one kernel alone hold 20,000 small files; below half of it nothing can be installed."""
 MAX_CLOCK_OFFSET_S = 30.0
@@ -25,10 +28,13 @@ MAX_CLOCK_OFFSET_S = 30.0
 
 def system(facts: RigFacts) -> Seen:
     """Is it a system that the roles can change."""
-    if facts.system.has_apt:
-        return Seen(ok=True, found=facts.system.system)
+    name = facts.system.system
+    if facts.system.has_apt and KNOWN_SYSTEMS.match(name):
+        return Seen(ok=True, found=name)
     return Seen(
-        ok=False, found=f"{facts.system.system}: no apt", fix="install Ubuntu 22.04, or take it out of the inventory"
+        ok=False,
+        found=f"{name}: not supported" if facts.system.has_apt else f"{name}: no apt",
+        fix="install Ubuntu 22.04, Ubuntu 24.04 or Debian 12, or take it out of the inventory",
     )
 
 

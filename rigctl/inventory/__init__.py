@@ -9,6 +9,6 @@
 - `load`: all of it put together
 """
 
-from rigctl.inventory.load import load_fleet
+from rigctl.inventory.load import load_fleet, load_variables
 
-__all__ = ["load_fleet"]
+__all__ = ["load_fleet", "load_variables"]

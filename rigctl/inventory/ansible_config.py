@@ -26,6 +26,8 @@ class ConnectionDefaults:
     ssh_args: str | None = None
     ssh_common_args: str | None = None
     ssh_extra_args: str | None = None
+    become_method: str | None = None
+    become_flags: str | None = None
 
 
 _SETTINGS = {
@@ -37,6 +39,8 @@ _SETTINGS = {
     "ssh_args": ("ANSIBLE_SSH_ARGS", "ssh_connection", "ssh_args"),
     "ssh_common_args": ("ANSIBLE_SSH_COMMON_ARGS", "ssh_connection", "ssh_common_args"),
     "ssh_extra_args": ("ANSIBLE_SSH_EXTRA_ARGS", "ssh_connection", "ssh_extra_args"),
+    "become_method": ("ANSIBLE_BECOME_METHOD", "privilege_escalation", "become_method"),
+    "become_flags": ("ANSIBLE_BECOME_FLAGS", "privilege_escalation", "become_flags"),
 }
 
 

@@ -46,7 +46,7 @@ def load_fleet(inventory: Path | None, pattern: str = "all") -> tuple[Rig, ...]:
     _require_names(view)
     classes = {host: rig_class_of(host, view) for host in view.hosts}
     parts = {group: class_part(group, view) for group in dict.fromkeys(classes.values())}
-    values = _resolved_variables(view)
+    values = _resolved_variables(view, (*LOGIN_VARIABLES, POWER_KEY, *ROLE_VARIABLES))
     logins = _logins(view, values)
     rigs = tuple(
         Rig(
@@ -65,14 +65,22 @@ def load_fleet(inventory: Path | None, pattern: str = "all") -> tuple[Rig, ...]:
     return rigs
 
 
-def _resolved_variables(view: AnsibleView) -> dict[str, dict[str, Any]]:
-    """Return each rig's connection and role variables, role defaults below the inventory's own."""
+def load_variables(inventory: Path | None, pattern: str, names: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Read role variables of the rigs that match `pattern`: rig → name → value, as Ansible resolves them.
+
+    Raises:
+        UsageError: the inventory cannot be read, or a template in it cannot be resolved.
+    """
+    return _resolved_variables(read_inventory(inventory, pattern), tuple(names))
+
+
+def _resolved_variables(view: AnsibleView, names: tuple[str, ...]) -> dict[str, dict[str, Any]]:
+    """Return each rig's variables of these names, role defaults below the inventory's own."""
     defaults = _role_defaults()
     wanted = {}
     for host in view.hosts:
-        known = {**{name: defaults[name] for name in ROLE_VARIABLES if name in defaults}, **view.variables[host]}
-        asked = (*LOGIN_VARIABLES, POWER_KEY, *ROLE_VARIABLES)
-        wanted[host] = {name: known[name] for name in asked if name in known}
+        known = {**{name: defaults[name] for name in names if name in defaults}, **view.variables[host]}
+        wanted[host] = {name: known[name] for name in names if name in known}
     return resolve(view, wanted, defaults)
 
 

@@ -40,6 +40,8 @@ LOGIN_VARIABLES = (
     "ansible_become_password",
     "ansible_become_pass",
     "ansible_sudo_pass",
+    "ansible_become_method",
+    "ansible_become_flags",
     "ansible_timeout",
     "ansible_ssh_timeout",
     "ansible_connection",
@@ -76,6 +78,9 @@ def build_login(host: str, values: Mapping[str, Any], defaults: ConnectionDefaul
         openssh_only=_openssh_only(client),
         connect_timeout_s=_timeout(host, values, defaults, client),
         become_password=_become_password(host, values),
+        become_method=_text(host, values, "ansible_become_method") or defaults.become_method or "sudo",
+        become_flags=_text(host, values, "ansible_become_flags") or defaults.become_flags or "",
+        host_keys=client.get("stricthostkeychecking", ["ask"])[0],
     )
 
 

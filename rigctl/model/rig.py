@@ -31,6 +31,12 @@ class Login(BaseModel):
     """What this login has that OpenSSH's client knows and rigctl's own connection does not, as in ssh_config."""
     connect_timeout_s: float = 10
     become_password: SecretStr | None = None
+    become_method: str = "sudo"
+    """How Ansible becomes root; rigctl's own connection knows sudo alone."""
+    become_flags: str = ""
+    """What the inventory gives that method besides."""
+    host_keys: str = "ask"
+    """OpenSSH's StrictHostKeyChecking, as `ssh -G` prints it. rigctl's own connection always is strict."""
 
 
 class Rig(BaseModel):

@@ -53,6 +53,13 @@ _PATTERNS = (
         "on the rig: remove its list from /etc/apt/sources.list.d (grep -rl says which), or install the key its "
         "owner publishes and name it there with signed-by; then provision again",
     ),
+    # NVIDIA/cuda-repo-management#39
+    _Pattern(
+        r"Signing key on (?P<key>[0-9A-F]+) is not bound|SHA1 is not considered secure",
+        "apt's signature check (sqv) no longer accepts SHA-1, with which the key {key} of a package source is signed",
+        "install the key that the source's owner publishes now, and name it with signed-by; until there is one, take "
+        "the source's list out of /etc/apt/sources.list.d on the rig; then provision again",
+    ),
     _Pattern(
         r"repository '(?P<source>[^']+)' is (?:not signed|no longer signed)",
         "the package source {source} is not signed, so apt does not read it",
@@ -81,7 +88,8 @@ _PATTERNS = (
     ),
     # microsoft/superbenchmark#561
     _Pattern(
-        r"Missing sudo password|sudo: a password is required|Incorrect sudo password",
+        r"Missing sudo password|sudo: a password is required|Incorrect sudo password|"
+        r"sudo password is (?:required|incorrect)",  # so Mitogen
         "sudo asks for a password on this rig",
         "provision with --ask-become-pass, keep ansible_become_password in a vault, or allow the user sudo without "
         "one (NOPASSWD in /etc/sudoers.d)",
@@ -91,6 +99,12 @@ _PATTERNS = (
         "a file system of the rig is full ({place})",
         "see which one on the rig: df -h / /boot; old kernels go with: sudo apt-get autoremove --purge; then "
         "provision again",
+    ),
+    _Pattern(
+        r"base_offline_bundle: (?:The bundle (?:is for|lacks|is damaged)|The bundle's packages|/\S* must be)",
+        "the bundle is of no use to this rig",
+        "rigctl bundle DIR --verify says whether it is damaged; where there is a network, rigctl bundle DIR --from RIG "
+        "makes it good or anew (docs/offline.md); then provision again",
     ),
     # pop-os/pop#3117, compiler-explorer/infra#1722, elementary/settings-system#333
     _Pattern(

@@ -17,6 +17,8 @@ from rigctl.errors import ChangeIncomplete, UsageError
 from rigctl.inventory import load_fleet
 from rigctl.model.run import RunRig
 from rigctl.provision.become import become_settings
+from rigctl.provision.left_over import MARK, end_left_over
+from rigctl.provision.mitogen import choose_carrier
 from rigctl.provision.outcome import ProvisionOutcome
 from rigctl.provision.progress import ProvisionProgress
 from rigctl.provision.settings import ansible_environment
@@ -94,15 +96,20 @@ def attempt(
     fleet = load_fleet(options.inventory, options.rigs)
     if not options.tags or set(options.tags) & _CHOOSERS:
         compat.refuse_wishes(fleet)
-    environment = ansible_environment()
+    carrier = choose_carrier(fleet)
+    environment = ansible_environment() | carrier.environment
     total = count_tasks(playbook, assets.roles_dir(), options.tags)
     progress = ProvisionProgress([rig.name for rig in fleet], total)
     run = RunDir.create(options.runs, "provision", rigs=_run_rigs(fleet), asked=_asked(options))
     watch(progress)
-    run.journal("provision_started", rigs=[rig.name for rig in fleet], check=options.check)
+    run.journal("provision_started", rigs=[rig.name for rig in fleet], check=options.check, carrier=carrier.name)
+    if carrier.why:
+        run.append_run_file(LOG, f"{carrier.why}\n".encode())
     try:
-        ended = _Ansible(options, playbook, environment, fleet).run(_event_handler(run, progress))
+        ended = _Ansible(options, playbook, environment | {MARK: run.run_id}, fleet).run(_event_handler(run, progress))
     except KeyboardInterrupt:
+        if carrier.name == "mitogen":
+            end_left_over(run.run_id)
         run.journal("provision_interrupted")
         raise
     outcome = ProvisionOutcome(

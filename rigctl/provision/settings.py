@@ -54,6 +54,15 @@ def ansible_environment(environ: Mapping[str, str] | None = None) -> dict[str, s
     return found
 
 
+def operator_has(variable: str, key: str, environ: Mapping[str, str]) -> bool:
+    """Whether the operator has set this, in the environment or in the defaults of an ansible.cfg.
+
+    Raises:
+        UsageError: the ansible.cfg cannot be read.
+    """
+    return variable in environ or _read(config_file(environ)).has_option("defaults", key)
+
+
 def _read(config: Path | None) -> configparser.ConfigParser:
     parser = configparser.ConfigParser(interpolation=None)
     if config is None:

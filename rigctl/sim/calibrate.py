@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rigctl.errors import RigctlError
-from rigctl.sim import inventory, options, placement, wheelhouse
+from rigctl.sim import inventory, placement, wheelhouse
 from rigctl.sim.cache import cache_dir, only_one
 from rigctl.sim.state import Training
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from rigctl.sim.options import UpOptions
     from rigctl.sim.podman import Podman
     from rigctl.sim.wheelhouse import Wheelhouse
 
@@ -33,14 +34,17 @@ _VENV = "/opt/calibrate"
 _INSTALL_TIMEOUT_S = 600
 
 
-def calibrate(podman: Podman, image: str, wheels: Wheelhouse | None, rigs: int, say: Callable[[str], None]) -> Training:
+def calibrate(
+    podman: Podman, image: str, wheels: Wheelhouse | None, options: UpOptions, say: Callable[[str], None]
+) -> Training:
     """Train in throwaway containers of `image` and return the floor; without `wheels` on the distribution's PyTorch.
 
     Raises:
         RigctlError: PyTorch could not be installed, or training failed; its own words are in the message.
     """
-    mounts, command = _with_wheels(podman, image, wheels, say) if wheels else _with_distribution()
-    count = min(rigs, _PARALLEL)
+    source = placement.sources_list(options)
+    mounts, command = _with_wheels(podman, (image, source), wheels, say) if wheels else _with_distribution(source)
+    count = min(options.count, _PARALLEL)
     say(f"measuring training in {count} throwaway container{'s' if count > 1 else ''}")
     with ThreadPoolExecutor(count) as pool:
         trainings = [
@@ -58,14 +62,15 @@ def calibrate(podman: Podman, image: str, wheels: Wheelhouse | None, rigs: int, 
 
 
 def _with_wheels(
-    podman: Podman, image: str, wheels: Wheelhouse, say: Callable[[str], None]
+    podman: Podman, rig: tuple[str, str], wheels: Wheelhouse, say: Callable[[str], None]
 ) -> tuple[list[str], list[str]]:
-    """Return container options and command for an environment that is built once and kept."""
+    """Return container options and command for an environment that is built once and kept; `rig`: image, sources."""
+    image, source = rig
     venv = cache_dir() / f"torch-venv-{wheels.torch_version}-py{wheels.python}"
     script = (
-        f"rm -rf {_VENV}/* && {_apt('python3-venv')} && python3 -m venv {_VENV}/venv && {_VENV}/venv/bin/pip install "
-        f"--quiet --no-index --find-links={inventory.WHEELHOUSE} torch=={wheels.torch_version} numpy "
-        f"&& touch {_VENV}/complete"
+        f"rm -rf {_VENV}/* && {_apt('python3-venv', source)} && python3 -m venv {_VENV}/venv "
+        f"&& {_VENV}/venv/bin/pip install --quiet --no-index --find-links={inventory.WHEELHOUSE} "
+        f"torch=={wheels.torch_version} numpy && touch {_VENV}/complete"
     )
     with only_one("torch-venv"):
         if not (venv / "complete").exists():
@@ -76,15 +81,14 @@ def _with_wheels(
     return [f"--volume={venv}:{_VENV}:ro"], ["sh", "-c", _measure(f"{_VENV}/venv/bin/python")]
 
 
-def _with_distribution() -> tuple[list[str], list[str]]:
-    return [], ["sh", "-c", f"{_apt('python3-torch')} && {_measure('python3')}"]
+def _with_distribution(source: str) -> tuple[list[str], list[str]]:
+    return [], ["sh", "-c", f"{_apt('python3-torch', source)} && {_measure('python3')}"]
 
 
-def _apt(package: str) -> str:
+def _apt(package: str, source: str) -> str:
     """Return the shell words that install `package` from the rig's own archive."""
-    source = placement.sources_list(options.DEFAULT_ARCHIVE).strip()
     return (
-        f"echo '{source}' > /etc/apt/sources.list && apt-get -qq update && "
+        f"echo '{source.strip()}' > /etc/apt/sources.list && apt-get -qq update && "
         f"DEBIAN_FRONTEND=noninteractive apt-get -qq install --no-install-recommends {package} >/dev/null"
     )
 

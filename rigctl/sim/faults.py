@@ -93,11 +93,15 @@ _OTHERS_IN_THE_FIELD = {
     "ssh_down": "The server is restarted by an upgrade, or a switch port flaps, in the middle of a burn.",
 }
 _NEEDS = {"driver_library_mismatch": "a driver from apt, loaded (provision the rig first)"}
+_MET = {
+    "driver_library_mismatch": "goes back to the asked branch in one transaction; where no source has it any more, "
+    "refuses and says who has",
+    **{fault.name: fault.met for fault in PROVISIONING},
+}
 
 
 def catalogue() -> tuple[Fault, ...]:
     """Return every fault, by name."""
-    provisioning = {fault.name: fault for fault in PROVISIONING}
     words = {**_IN_THE_FIELD, **_OTHERS_IN_THE_FIELD, **{fault.name: fault.in_the_field for fault in PROVISIONING}}
     needs = {**_NEEDS, **{fault.name: fault.needs for fault in PROVISIONING}}
     entries = (*hardware.CATALOGUE, *_OTHERS, *(fault.info for fault in PROVISIONING))
@@ -110,7 +114,7 @@ def catalogue() -> tuple[Fault, ...]:
             exit_code=info.exit_code,
             parameters=info.parameters,
             needs=needs.get(info.name, ""),
-            met=provisioning[info.name].met if info.name in provisioning else "",
+            met=_MET.get(info.name, ""),
         )
         for info in entries
     )

@@ -14,8 +14,11 @@ from rigctl.errors import UsageError
 MACHINE = Path(__file__).parent / "machine"
 """Everything that goes into a rig's image."""
 
-_RELEASES = {"ubuntu": "jammy", "debian": "bookworm"}
-"""Host distribution → the release that its rigs get: true Ubuntu 22.04, or Debian 12 with Ubuntu 22.04's identity."""
+_RELEASES = {
+    "ubuntu": {"ubuntu-22.04": "jammy", "ubuntu-24.04": "noble"},
+    "debian": {"ubuntu-22.04": "bookworm", "ubuntu-24.04": "bookworm", "debian-12": "bookworm"},
+}
+"""Host distribution → platform → the release that its rigs get: the true one, or Debian 12 with Ubuntu's identity."""
 
 _KEYRINGS = {
     "ubuntu": "/usr/share/keyrings/ubuntu-archive-keyring.gpg",
@@ -37,15 +40,28 @@ class HostRelease:
     codename: str
     """The host's own release, such as `bookworm`."""
 
-    @property
-    def rig_codename(self) -> str:
-        """The release that is installed in rigs."""
-        return _RELEASES[self.distribution]
+    def rig_codename(self, platform: str) -> str:
+        """Return the release that is installed in rigs of a platform.
 
-    @property
-    def rig_python(self) -> str:
-        """The Python version of that release, such as `3.11`."""
-        return {"jammy": "3.10", "bookworm": "3.11"}[self.rig_codename]
+        Raises:
+            UsageError: rigs of this platform cannot be built from the host's packages.
+        """
+        own = _RELEASES[self.distribution]
+        if platform not in own:
+            raise UsageError(
+                f"rigs of {platform} cannot be built from the packages of this {self.distribution.capitalize()} host",
+                f"choose one of: {', '.join(own)}; or give an image, such as --image {platform.replace('-', ':')}",
+            )
+        return own[platform]
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """What comes into the root beside `packages.json`, for rigs to install."""
+
+    packages: tuple[str, ...] = ()
+    components: tuple[str, ...] = ()
+    """Parts of the archive that the host itself does not use, such as `non-free`."""
 
 
 def host_release(os_release: Path = Path("/etc/os-release")) -> HostRelease:
@@ -75,8 +91,8 @@ def package_lists() -> dict[str, list[str]]:
     return {key: value for key, value in lists.items() if isinstance(value, list)}
 
 
-def sources(release: HostRelease) -> str:
-    """Return an apt source list for the rig's release, from the addresses the host itself uses.
+def sources(release: HostRelease, codename: str, more_components: tuple[str, ...] = ()) -> str:
+    """Return an apt source list for the rig's release `codename`, from the addresses the host itself uses.
 
     Raises:
         UsageError: apt knows no source of the host's own distribution.
@@ -84,13 +100,13 @@ def sources(release: HostRelease) -> str:
     form = "$(REPO_URI)|$(RELEASE)|$(COMPONENT)|$(ORIGIN)"
     command = ["apt-get", "indextargets", "--format", form, "Created-By: Packages"]
     targets = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False).stdout.splitlines()
-    suites = {release.codename + pocket: release.rig_codename + pocket for pocket in _POCKETS}
+    suites = {release.codename + pocket: codename + pocket for pocket in _POCKETS}
     components: dict[tuple[str, str], set[str]] = {}
     for target in targets:
         uri, suite, component, origin = target.split("|")
         own = origin in ("", release.distribution.capitalize()) or origin.startswith("$")
         if own and suite in suites:
-            components.setdefault((uri, suites[suite]), set()).add(component)
+            components.setdefault((uri, suites[suite]), set(more_components)).add(component)
     if not components:
         raise UsageError(
             f"apt names no package source for {release.distribution} {release.codename}",
@@ -101,11 +117,12 @@ def sources(release: HostRelease) -> str:
     return "".join(f"deb {signed}{uri} {suite} {' '.join(sorted(set_))}\n" for (uri, suite), set_ in components.items())
 
 
-def build_tar(release: HostRelease, tar: Path, *, offer: tuple[str, ...] = ()) -> None:
+def build_tar(release: HostRelease, codename: str, tar: Path, *, offer: Fetched) -> None:
     """Write the rig's root file system to `tar`; the packages a rig can install lie in /srv/rigsim/pool/debian.
 
     Args:
-        release: What to install.
+        release: What the host is.
+        codename: What to install.
         tar: The file to write.
         offer: Further packages that rigs can install, beside those in `packages.json`.
 
@@ -118,9 +135,9 @@ def build_tar(release: HostRelease, tar: Path, *, offer: tuple[str, ...] = ()) -
             "install it: apt-get install mmdebstrap (or: make setup)",
         )
     lists = package_lists()
-    offered = [*lists["offered"], *offer]
+    offered = [*lists["offered"], *offer.packages]
     source_list = tar.with_suffix(".list")
-    source_list.write_text(sources(release), encoding="utf-8")
+    source_list.write_text(sources(release, codename, offer.components), encoding="utf-8")
     command = [
         "mmdebstrap",
         "--variant=minbase",
@@ -133,7 +150,7 @@ def build_tar(release: HostRelease, tar: Path, *, offer: tuple[str, ...] = ()) -
         '--customize-hook=mkdir -p "$1/srv/rigsim/pool/debian"',
         '--customize-hook=mv "$1"/var/cache/apt/archives/*.deb "$1/srv/rigsim/pool/debian/"',
         f"--customize-hook={_FORGET}",
-        release.rig_codename,
+        codename,
         str(tar),
         str(source_list),
     ]

@@ -6,11 +6,13 @@ import json
 import shutil
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rigctl.sim import hostroot
 from rigctl.sim.cache import cache_dir, only_one
+from rigctl.sim.machine.packages.build import DEFAULT_PLATFORM, definition
 from rigctl.sim.podman import LABEL, LIMITS, Podman, PodmanFailed
 
 if TYPE_CHECKING:
@@ -26,29 +28,50 @@ _STALE_S = 24 * 3600
 """After a build, older images are removed; younger ones may be what another run is about to start rigs from."""
 
 
-def ensure_image(podman: Podman, base: str | None, say: Callable[[str], None], offer: tuple[str, ...] = ()) -> str:
+@dataclass(frozen=True)
+class Wish:
+    """Which image is wanted."""
+
+    platform: str = DEFAULT_PLATFORM
+    world: str = ""
+    """The archive whose packages are real ones, fetched when the image is built; empty: stand-ins."""
+    base: str | None = None
+    """An OCI image to start from instead of the host's packages; one of our own is taken as it is."""
+    more: tuple[str, ...] = ()
+    """Further packages that rigs can install."""
+
+    @property
+    def fetched(self) -> hostroot.Fetched:
+        """What is fetched beside the common packages."""
+        if not self.world:
+            return hostroot.Fetched(self.more)
+        archive = definition(self.platform)
+        packages = archive["worlds"][self.world]["fetched"]
+        return hostroot.Fetched((*self.more, *packages), tuple(archive["system"]["components"]))
+
+
+def ensure_image(podman: Podman, wish: Wish, say: Callable[[str], None]) -> str:
     """Return the name of the rigs' image; build it when there is none for the present inputs.
 
     Args:
         podman: The podman to build with; its OCI runtime is chosen here.
-        base: An OCI image to start from instead of the host's packages; one of our own is taken as it is.
+        wish: What the image shall be.
         say: Called with one line for each step of a build.
-        offer: Further packages that rigs can install.
 
     Raises:
         UsageError: the host lacks what a build needs.
         PodmanFailed: a build step failed.
     """
     with only_one("image"):
-        if base is not None and _is_ready(podman, base):
-            podman.choose_runtime(base)
-            return base
-        root = _ensure_root(podman, base, say, offer)
+        if wish.base is not None and _is_ready(podman, wish.base):
+            podman.choose_runtime(wish.base)
+            return wish.base
+        root = _ensure_root(podman, wish, say)
         podman.choose_runtime(root)
-        image = f"{REPOSITORY}:{hostroot.tree_hash(hostroot.MACHINE, extra=root)}"
+        image = f"{REPOSITORY}:{hostroot.tree_hash(hostroot.MACHINE, extra=f'{root}{wish.platform}{wish.world}')}"
         if not podman.image_exists(image):
-            say("building the rigs' image (once; about a minute)")
-            _build(podman, root, image, say)
+            say(f"building the image of {wish.platform} rigs (once; about a minute)")
+            _build(podman, root, image, wish, say)
             _remove_images(podman, keep={root, image}, older_than_s=_STALE_S)
         return image
 
@@ -65,23 +88,24 @@ def _is_ready(podman: Podman, image: str) -> bool:
     return bool(podman.call("image", "inspect", "--format", f'{{{{index .Labels "{LABEL}.ready"}}}}', image).strip())
 
 
-def _ensure_root(podman: Podman, base: str | None, say: Callable[[str], None], offer: tuple[str, ...]) -> str:
-    lists = hostroot.package_lists()
+def _ensure_root(podman: Podman, wish: Wish, say: Callable[[str], None]) -> str:
+    lists, base, offer = hostroot.package_lists(), wish.base, wish.fetched
     if base is not None:
         known = podman.image_exists(base)
         image_id = podman.call("image", "inspect", "--format={{.Id}}", base) if known else ""
-        root = f"{ROOT_REPOSITORY}:{hostroot.tree_hash(extra=f'{base}{image_id}{lists}{offer}')}"
+        root = f"{ROOT_REPOSITORY}:{hostroot.tree_hash(extra=f'{base}{image_id}{lists}{offer.packages}')}"
         if not podman.image_exists(root):
             say(f"preparing {base} (once; needs the network)")
-            _prepare_foreign(podman, base, root, [*lists["offered"], *offer])
+            _prepare_foreign(podman, base, root, [*lists["offered"], *offer.packages])
         return root
     release = hostroot.host_release()
-    root = f"{ROOT_REPOSITORY}:{hostroot.tree_hash(extra=f'{release.rig_codename}{lists}{offer}')}"
+    codename = release.rig_codename(wish.platform)
+    root = f"{ROOT_REPOSITORY}:{hostroot.tree_hash(extra=f'{codename}{lists}{offer.packages}')}"
     if not podman.image_exists(root):
-        say(f"fetching {release.rig_codename} from this machine's own package sources (once; about a minute)")
+        say(f"fetching {codename} from this machine's own package sources (once; about a minute)")
         with tempfile.TemporaryDirectory(dir=cache_dir()) as folder:
             tar = Path(folder) / "root.tar"
-            hostroot.build_tar(release, tar, offer=offer)
+            hostroot.build_tar(release, codename, tar, offer=offer)
             podman.call("import", "--quiet", f"--change=LABEL {LABEL}.root=1", str(tar), root, timeout_s=300)
     return root
 
@@ -107,8 +131,9 @@ def _prepare_foreign(podman: Podman, base: str, root: str, offered: list[str]) -
         _run_and_commit(podman, [f"--volume={folder}:/mnt:ro", base, "sh", "-c", script], root, kind="root")
 
 
-def _build(podman: Podman, root: str, image: str, say: Callable[[str], None]) -> None:
+def _build(podman: Podman, root: str, image: str, wish: Wish, say: Callable[[str], None]) -> None:
     options = ["--network=none", f"--volume={hostroot.MACHINE}:/mnt:ro"]
+    options += [f"--env=RIGSIM_PLATFORM={wish.platform}", f"--env=RIGSIM_WORLD={wish.world}"]
     output = _run_and_commit(podman, [*options, root, "sh", "/mnt/image/build.sh"], image, kind="ready")
     for line in output.splitlines():
         if line.startswith("· "):

@@ -9,6 +9,7 @@ import yaml
 
 from rigctl import assets
 from rigctl.errors import UsageError
+from rigctl.sim.machine.packages.build import definition
 from rigctl.sim.state import USER
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ def write_inventory(state: State, gpu_burn_commit: str) -> None:
         )
     shutil.rmtree(state.inventory, ignore_errors=True)
     shutil.copytree(source, state.inventory / "group_vars" / source.name)
+    choose_software(state.inventory / "group_vars" / source.name / "software.yml", state.platform)
     _dump(state.inventory / "rigs.yml", _hosts(state), "Simulated rigs, written by rigctl sim up.")
     _dump(
         state.inventory / "group_vars" / "all" / "simulated.yml",
@@ -84,6 +86,14 @@ def write_inventory(state: State, gpu_burn_commit: str) -> None:
             {"rig_spec_host": _exceptions(state.training)},
             "What is true of this rig alone, merged over its class's rig_spec.",
         )
+
+
+def choose_software(path: Path, platform: str) -> None:
+    """Ask for what a platform's archive has, where that is something else than what the class asks for."""
+    other = definition(platform)["system"].get("software", {})
+    if other:
+        asked = yaml.safe_load(path.read_text(encoding="utf-8"))
+        _dump(path, {**asked, **other}, f"The class's software, with the versions that {platform} has.")
 
 
 def _hosts(state: State) -> dict[str, Any]:

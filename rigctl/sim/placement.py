@@ -10,12 +10,11 @@ import tarfile
 from typing import TYPE_CHECKING
 
 from rigctl.sim.machine.hardware.rigsim import identity
+from rigctl.sim.machine.packages.build import definition, distribution
 
 if TYPE_CHECKING:
     from rigctl.sim.keys import KeyPair
     from rigctl.sim.options import UpOptions
-
-_SUITES = ("jammy", "jammy-updates", "jammy-security")
 
 
 def pin(number: int) -> list[str]:
@@ -27,10 +26,12 @@ def pin(number: int) -> list[str]:
     return [f"--cpuset-cpus={cores[(number - 1) % len(cores)]}"]
 
 
-def sources_list(archive: str) -> str:
-    """Return a rig's apt sources: folders inside the rig that look like Ubuntu's archive in some year."""
-    root = f"file:///srv/rigsim/ubuntu/{archive}"
-    return "".join(f"deb [trusted=yes] {root} {suite} main restricted universe\n" for suite in _SUITES)
+def sources_list(options: UpOptions) -> str:
+    """Return a rig's apt sources: folders inside the rig that look like its distribution's archive in some year."""
+    archive = definition(options.platform)
+    root = f"file:///srv/rigsim/{distribution(archive)}/{options.world}"
+    components = " ".join(archive["system"]["components"])
+    return "".join(f"deb [trusted=yes] {root} {suite} {components}\n" for suite in archive["system"]["suites"])
 
 
 def seed_tar(options: UpOptions, name: str, host_key: KeyPair, login: str) -> bytes:
@@ -48,7 +49,7 @@ def seed_tar(options: UpOptions, name: str, host_key: KeyPair, login: str) -> by
     tuning = {"time_scale": options.time_scale, "seed": options.seed}
     files = {
         "etc/machine-id": (0o444, machine_id + "\n"),
-        "etc/apt/sources.list": (0o644, sources_list(options.archive)),
+        "etc/apt/sources.list": (0o644, sources_list(options)),
         "etc/ssh/ssh_host_ed25519_key": (0o600, host_key.private.decode("ascii")),
         "etc/ssh/ssh_host_ed25519_key.pub": (0o644, host_key.public + "\n"),
         "home/ops/.ssh/authorized_keys": (0o644, login + "\n"),

@@ -41,6 +41,13 @@ PROVISIONING: tuple[ProvisioningFault, ...] = (
         met="refused before the rig is restarted",
     ),
     ProvisioningFault(
+        "clock_wrong",
+        "The rig's clock is wrong: it is years behind.",
+        "A flat battery on the board and no time server in reach; certificates and package lists are then refused.",
+        met="refused before anything is changed, with the command that sets it",
+        parameters=(Parameter("days", default=700, low=1, high=10_000, summary="how far behind, days"),),
+    ),
+    ProvisioningFault(
         "compiler_missing",
         "The running kernel was built by a newer gcc than the rig's own, which cannot build modules for it.",
         "`gcc: error: unrecognized command-line option '-ftrivial-auto-var-init=zero'` in DKMS's make.log "
@@ -62,6 +69,14 @@ PROVISIONING: tuple[ProvisioningFault, ...] = (
         met="finishes the installation that was interrupted before it begins its own",
     ),
     ProvisioningFault(
+        "first_boot_runs",
+        "The first boot's cloud-init is still at work, and holds the locks of apt and dpkg.",
+        "A machine of a cloud, or one that was installed unattended, answers by SSH before it is ready "
+        "(canonical/cloud-init#2908, ansible/ansible#51663).",
+        met="waits for it; where that takes too long, says so",
+        parameters=(Parameter("seconds", default=30, low=1, high=3600, summary="how long"),),
+    ),
+    ProvisioningFault(
         "headers_missing",
         "The running kernel has no headers, so no module can be built for it.",
         "`NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver` "
@@ -78,7 +93,7 @@ PROVISIONING: tuple[ProvisioningFault, ...] = (
     ),
     ProvisioningFault(
         "index_stale",
-        "The archive has withdrawn its newest 515 since the rig read the package lists.",
+        "The archive has withdrawn its newest 515 since the rig read the package lists; its server answers 404.",
         "404 on a package that the lists promise (NVIDIA/ansible-role-nvidia-driver#72).",
         met="named, with the command that reads the lists again",
         needs="an archive of 2022, where 515 is real",
@@ -94,6 +109,13 @@ PROVISIONING: tuple[ProvisioningFault, ...] = (
         "The package mirror does not answer.",
         "A mirror was closed, or a proxy switched off.",
         met="named, with the command that says which",
+    ),
+    ProvisioningFault(
+        "needrestart_asks",
+        "After every installation needrestart asks which services to restart, and waits for the answer.",
+        "Ubuntu 22.04 comes so: apt hangs over SSH (antoinedc/MantaUI#1450, projectcalico/calico#12137, "
+        "ansible/ansible#35497).",
+        met="lets it list what would have to be restarted, for people who install by hand too",
     ),
     ProvisioningFault(
         "nouveau_bound",

@@ -47,7 +47,8 @@ def up(options: UpOptions, say: Callable[[str], None] = _silent) -> State:
         found = State(
             directory=directory,
             rig_class=options.rig_class,
-            archive=options.archive,
+            platform=options.platform,
+            archive=options.world,
             time_scale=options.time_scale,
             image=rig_image,
             seed=options.seed,
@@ -146,7 +147,7 @@ def wait_ready(found: State, rig: SimulatedRig, timeout_s: float = _READY_TIMEOU
 
 def _prepare(pod: Podman, options: UpOptions, say: Callable[[str], None]) -> tuple[str, Path, Training | None]:
     """Return the image, the folder of wheels that rigs see, and what training shows on this machine."""
-    rig_image = image.ensure_image(pod, options.image, say)
+    rig_image = image.ensure_image(pod, options.wish(), say)
     wheels = cache_dir() / "no-wheels"
     wheels.mkdir(exist_ok=True)
     if not options.training:
@@ -155,8 +156,8 @@ def _prepare(pod: Podman, options: UpOptions, say: Callable[[str], None]) -> tup
     python = pod.run_once([rig_image, "python3", "-c", version]).strip()
     house = calibrate.prepare_wheels(python, say)
     if house is None:
-        rig_image = image.ensure_image(pod, options.image, say, offer=("python3-torch",))
-    training = calibrate.calibrate(pod, rig_image, house, options.count, say)
+        rig_image = image.ensure_image(pod, options.wish(more=("python3-torch",)), say)
+    training = calibrate.calibrate(pod, rig_image, house, options, say)
     return rig_image, house.folder if house is not None else wheels, training
 
 
@@ -172,7 +173,8 @@ def _start(pod: Podman, options: UpOptions, rig_image: str, wheels: Path, number
         f"--label={LABEL}.rig={name}",
         "--publish=127.0.0.1::22",
         f"--volume={wheels}:{inventory.WHEELHOUSE}:ro",
-        *placement.pin(number),
+        # A rig with real packages compiles for minutes and is not measured.
+        *([] if options.wish().world else placement.pin(number)),
     ]
     pod.create_rig(container, rig_image, image.INIT, own)
     pod.unpack(container, placement.seed_tar(options, name, host_key, login.public))

@@ -10,6 +10,7 @@ from platformdirs import user_state_path
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from rigctl.errors import UsageError
+from rigctl.sim.machine.packages.build import DEFAULT_PLATFORM
 
 USER = "ops"
 """The login on every simulated rig; may use sudo without a password."""
@@ -50,6 +51,7 @@ class State(BaseModel):
 
     directory: Path
     rig_class: str
+    platform: str = DEFAULT_PLATFORM
     archive: str
     time_scale: float
     image: str

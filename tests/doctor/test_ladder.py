@@ -19,6 +19,8 @@ HALF = "The following packages are only half configured:\n nvidia-dkms-515 NVIDI
 BROKEN: list[tuple[str, dict[str, Any], str, str]] = [
     # step, what is changed of a fit rig, what is found, the fix
     ("system", {"system": "Fedora 41", "has_apt": False}, "Fedora 41: no apt", "Ubuntu 22.04"),
+    ("system", {"system": "Ubuntu 20.04.6 LTS"}, "Ubuntu 20.04.6 LTS: not supported", "Ubuntu 24.04 or Debian 12"),
+    ("system", {"system": "Debian GNU/Linux 11 (bullseye)"}, "(bullseye): not supported", "Debian 12"),
     ("disk /", {"space": {"/": space(free_bytes=1 << 30)}}, "/: 1.0 GiB free, 2.0 GiB needed", "apt-get clean"),
     ("disk /", {**BARE, "space": {"/": space(free_bytes=9 << 30)}}, "15.0 GiB needed", "apt-get clean"),
     ("disk /", {"space": {"/": space(), "/var": space(free_bytes=0)}}, "/var: 0.0 GiB free", "apt-get clean"),

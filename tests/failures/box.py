@@ -60,7 +60,7 @@ class Box:
         own = self.fleet.inventory / "host_vars" / self.name / "software.yml"
         own.write_text(json.dumps(variables), encoding="utf-8")
 
-    def provision(self, *options: str, tags: str = "base,nvidia_driver", timeout_s: float = 400) -> Outcome:
+    def provision(self, *options: str, tags: str = "base,nvidia_driver", timeout_s: float = 900) -> Outcome:
         words = self.words("--json", *options, tags=tags)
         environment = {**os.environ, "ANSIBLE_RETRY_FILES_ENABLED": "0"}
         done = subprocess.run(

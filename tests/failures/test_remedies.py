@@ -7,6 +7,11 @@ import pytest
 from rigctl.provision.remedies import recognise
 
 SAID = {
+    "a bundle": (
+        "base_offline_bundle: The bundle lacks CUDA 12.2; it has 11.7. Make the bundle again where there is a network. Nothing was changed.",
+        "the bundle is of no use",
+        "rigctl bundle DIR --from RIG",
+    ),
     "a lock": (
         (
             "Failed to lock apt for exclusive operation: Failed to lock directory /var/lib/apt/lists/: E:Could not get lock "
@@ -36,6 +41,15 @@ SAID = {
         "signed with the key A4B469963BF863CC, which this rig does not have (file:/srv/foreign)",
         "signed-by",
     ),
+    "a key that was signed with SHA-1": (
+        (
+            "W:GPG error: http://192.0.2.1/x  InRelease: Sub-process /usr/bin/sqv returned an error code (1), error message is: "
+            "Signing key on EB693B3035CD5710E231E123A4B469963BF863CC is not bound: Policy rejected non-revocation signature because: "
+            "SHA1 is not considered secure since 2026-02-01T00:00:00Z"
+        ),
+        "no longer accepts SHA-1, with which the key EB693B3035CD5710E231E123A4B469963BF863CC",
+        "signed-by",
+    ),
     "no signature": (
         "E:The repository 'http://192.0.2.1/x ./ Release' is not signed.",
         "http://192.0.2.1/x ./ Release is not signed",
@@ -60,6 +74,11 @@ SAID = {
         "sudo apt-get update says which",
     ),
     "sudo": ("Missing sudo password", "sudo asks for a password", "--ask-become-pass"),
+    "sudo through Mitogen": (
+        "error occurred on host rig1: sudo password is required",
+        "sudo asks for a password",
+        "--ask-become-pass",
+    ),
     "a full disk": (
         "update-initramfs: Generating /boot/initrd.img-5.15.0-91-generic | gzip: stdout: No space left on device",
         "is full (/boot/initrd.img-5.15.0-91-generic)",

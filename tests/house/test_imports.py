@@ -13,6 +13,7 @@ LAYERS = {
     "rigctl.cli": 5,
     "rigctl.accept": 4,
     "rigctl.bootstrap": 4,
+    "rigctl.bundling": 4,
     "rigctl.compat": 3,
     "rigctl.demo": 4,
     "rigctl.doctor": 4,

@@ -224,6 +224,15 @@ class TestLogin:
         monkeypatch.setenv("ANSIBLE_REMOTE_USER", "other")
         assert load_fleet(park.folder)[0].login.user == "other"
 
+    def test_how_ansible_becomes_root_and_keeps_host_keys(self, park: Park, monkeypatch: pytest.MonkeyPatch) -> None:
+        usual = load_fleet(park.folder)[0].login
+        assert (usual.become_method, usual.become_flags, usual.host_keys) == ("sudo", "", "ask")
+        words = "-o StrictHostKeyChecking=accept-new"
+        park.hosts({"rig1": {"ansible_become_method": "doas", "ansible_ssh_common_args": words}})
+        monkeypatch.setenv("ANSIBLE_BECOME_FLAGS", "-H -n")
+        own = load_fleet(park.folder)[0].login
+        assert (own.become_method, own.become_flags, own.host_keys) == ("doas", "-H -n", "accept-new")
+
     def test_proxy_command_and_alias(self, park: Park) -> None:
         park.hosts({"rig1": {"ansible_ssh_extra_args": "-o ProxyCommand='nc %h %p' -o HostKeyAlias=the-rig"}})
         login = load_fleet(park.folder)[0].login

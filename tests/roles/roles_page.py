@@ -30,6 +30,21 @@ package sources, the cards, the build that is there) is looked at once, by a scr
 nothing; the tasks behind it do only what is missing, so that a second run changes nothing. `--check` says what would
 change. Only modules of `ansible.builtin` are used.
 
+A task costs time on every rig even where it is skipped, so checks of variables are one task, and what belongs together
+and is seldom to be done (installing, compiling, trying) is a file that is included only then.
+
+Each role works by itself, without rigctl and without the others. Copy its folder; along with `cuda` and `pytorch` copy
+`compat`, along with `nvidia_driver` both `compat` and `reboot`:
+
+```yaml
+- hosts: all
+  become: true
+  roles:
+    - nvidia_driver
+```
+
+What a role needs of the rig it looks for itself: `gpu_burn` wants a toolkit and cards, wherever they came from.
+
 ## What the roles overwrite on a rig
 
 {overwritten}
@@ -47,6 +62,20 @@ ubuntu has nvidia-driver-515 only as a transitional package: it would have becom
 real one: nvidia-driver-515 515.105.01 (515.105.01-0ubuntu1). Nothing was installed. Choose: set
 nvidia_driver_source: cuda_repo or nvidia_driver_branch: "535".
 ```
+
+On Debian 12 the driver comes from Debian's own non-free, in packages whose names do not carry the branch
+(`nvidia-driver`, `nvidia-kernel-dkms`, `nvidia-smi`, `libcuda1`; the module is `nvidia-current`). There the branch is
+compared with the version, and one that Debian does not have is refused with the one that it has:
+
+```
+debian does not have nvidia-driver of branch 515; on offer: 535.309.01, 535.261.03. Nothing was installed. Choose: set
+nvidia_driver_branch: "535".
+```
+
+Where the components `contrib non-free` are missing from apt's sources the role says so; it does not add them. `open`
+takes `nvidia-open-kernel-dkms`, and the driver in the version of that module. Ubuntu 24.04 has branches from 550 on;
+another one is refused with the nearest. On every other system, or release of these, the first task of `site.yml` stops:
+the roles were not tried there.
 
 `nvidia_driver_source: auto` takes the first of Ubuntu's archive, the deb cache (a folder of packages on the rig,
 `nvidia_driver_deb_cache`) and NVIDIA's CUDA repository that truly has the branch. Versions that
@@ -126,7 +155,8 @@ def render() -> str:
             what = " ".join(option["description"].split())
             if "choices" in option:
                 what += f" One of {', '.join(f'`{choice}`' for choice in option['choices'])}."
-            parts.append(f"| `{name}` | `{json.dumps(defaults[name], ensure_ascii=False)}` | {what} |")
+            default = json.dumps(defaults[name], ensure_ascii=False).replace("|", "\\|")
+            parts.append(f"| `{name}` | `{default}` | {what} |")
         parts.append("")
     return "\n".join(parts).rstrip("\n") + "\n"
 

@@ -1,5 +1,6 @@
 """What `nvidia_driver` reads out of apt, dpkg and nvidia-smi, and what it refuses."""
 
+import fnmatch
 import importlib.util
 import json
 import os
@@ -80,7 +81,8 @@ ALL_REAL = """\
 Inst nvidia-driver-515 (515.105.01-0ubuntu1 NVIDIA CUDA [amd64])
 """
 WISHES = {
-    "branch": "515", "version": "", "source": "ubuntu", "flavour": "desktop", "modules": "dkms", "known_bad": []
+    "branch": "515", "version": "", "source": "ubuntu", "flavour": "desktop", "modules": "dkms", "known_bad": [],
+    "system": "ubuntu",
 }  # fmt: skip
 KERNEL = {
     "release": "5.15.0-91-generic", "running": True, "headers": True, "compiler": 11, "compiler_present": True,
@@ -202,10 +204,16 @@ def test_nobody_has_the_branch(apt):
 def test_preferences_allow_one_source_and_one_version():
     records = choice.preferences("cuda_repo", WISHES, "515.105.01-0ubuntu1").split("\n\n")
     assert [record.splitlines()[1:] for record in records] == [
+        ["Pin: release *", "Pin-Priority: 500"],  # the container toolkit's library comes from elsewhere
         ["Pin: version 515.105.01-0ubuntu1", "Pin-Priority: 1001"],
         ["Pin: release l=NVIDIA CUDA", "Pin-Priority: 900"],
         ["Pin: release *", "Pin-Priority: -1"],
     ]
+    # Of the branch's own packages none may be left out: apt would keep it at another version.
+    exact = records[1].splitlines()[0].split()[1:]
+    names = ("libnvidia-compute-515", "nvidia-dkms-515-open", "xserver-xorg-video-nvidia-515")
+    assert all(any(fnmatch.fnmatch(name, pattern) for pattern in exact) for name in names)
+    assert not any(fnmatch.fnmatch("linux-modules-nvidia-515-5.15.0-91-generic", pattern) for pattern in exact)
 
 
 def card(**changes):
@@ -253,7 +261,11 @@ def test_a_left_over_of_another_branch_alone_is_a_reason_to_act(apt):
 
 def test_each_script_prints_one_json_object(apt, capsys, monkeypatch):
     monkeypatch.setattr(look, "look_at_rig", lambda: {"cards": [card()]})
-    look.main(json.dumps({"power_limit_w": 480, "psu_w": None, "cpu_w": 150, "persistence": True, "settings": []}))
+    look.main(
+        json.dumps(
+            {"power_limit_w": 480, "psu_w": None, "cpu_w": 150, "persistence": True, "settings": [], "options": {}}
+        )
+    )
     assert json.loads(capsys.readouterr().out)["cards_differ"]
     offers.main(json.dumps(WISHES))
     assert json.loads(capsys.readouterr().out)["target"] == ""
@@ -411,3 +423,22 @@ def test_an_initial_ram_disk_that_an_interrupted_run_left_is_seen(tmp_path, sett
             os.utime(tmp_path / path, (1_000_000 - age_s, 1_000_000 - age_s))
     assert look.initramfs_stale("5.15", tmp_path) is stale
     assert look.initramfs_stale("6.5", tmp_path) is False
+
+
+def test_an_option_of_a_loaded_module_that_differs_is_named(tmp_path):
+    params = tmp_path / "proc/driver/nvidia/params"
+    uvm = tmp_path / "sys/module/nvidia_uvm/parameters/uvm_disable_hmm"
+    for path, text in ((params, 'EnableGpuFirmware: 18\nRegistryDwords: "a=1"\n'), (uvm, "N\n")):
+        path.parent.mkdir(parents=True)
+        path.write_text(text, encoding="ascii")
+    asked = {
+        "nvidia": {"NVreg_EnableGpuFirmware": 0, "NVreg_RegistryDwords": "a=1"},
+        "nvidia_uvm": {"uvm_disable_hmm": 1},
+    }
+    assert look.options_differ(asked, tmp_path) == [
+        "nvidia NVreg_EnableGpuFirmware is 18, asked 0",
+        "nvidia_uvm uvm_disable_hmm is 0, asked 1",
+    ]
+    same = {"nvidia": {"NVreg_EnableGpuFirmware": 18, "NVreg_NotShown": 3}, "nvidia_uvm": {"uvm_disable_hmm": False}}
+    assert look.options_differ(same, tmp_path) == []
+    assert look.options_differ({"nvidia_drm": {"modeset": 1}}, tmp_path) == []

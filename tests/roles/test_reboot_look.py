@@ -90,6 +90,23 @@ def test_encrypted_volume(rig, monkeypatch, line, luks, risky):
 
 
 @pytest.mark.parametrize(
+    ("mounts", "answers", "risky"),
+    [
+        ("rpool/ROOT/ubuntu_1 / zfs rw 0 0", ("rpool", "prompt"), True),
+        ("rpool/ROOT/ubuntu_1 / zfs rw 0 0", ("rpool", "file:///run/keystore/rpool/system.key"), True),
+        ("rpool/ROOT/ubuntu_1 / zfs rw 0 0", ("rpool", "file:///etc/zfs/rpool.key"), False),
+        ("rpool/ROOT/ubuntu_1 / zfs rw 0 0", ("-", "none"), False),
+        ("/dev/sda2 / ext4 rw 0 0\ntank/data /data zfs rw 0 0", ("tank", "prompt"), False),
+    ],
+)
+def test_encrypted_root_on_zfs(rig, monkeypatch, mounts, answers, risky):
+    answers = dict(zip(("encryptionroot", "keylocation"), answers, strict=True))
+    monkeypatch.setattr(look, "run", lambda *argv, **_: (0, f"{answers[argv[-2]]}\n"))
+    rig("proc/mounts", f"{mounts}\n")
+    assert names(look.encrypted_zfs(rig.root)) == ["encrypted_volume"] * risky
+
+
+@pytest.mark.parametrize(
     ("line", "risky"),
     [
         ("UUID=there /data ext4 defaults 0 2", False),

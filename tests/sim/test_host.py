@@ -43,8 +43,18 @@ def test_a_host_without_apt_is_refused_with_the_way_out(tmp_path: Path) -> None:
 
 
 def test_ubuntu_hosts_get_true_ubuntu_rigs() -> None:
-    assert HostRelease("ubuntu", "noble").rig_codename == "jammy"
-    assert HostRelease("debian", "trixie").rig_codename == "bookworm"
+    assert HostRelease("ubuntu", "noble").rig_codename("ubuntu-22.04") == "jammy"
+    assert HostRelease("ubuntu", "noble").rig_codename("ubuntu-24.04") == "noble"
+    assert HostRelease("debian", "trixie").rig_codename("ubuntu-22.04") == "bookworm"
+    assert HostRelease("debian", "trixie").rig_codename("debian-12") == "bookworm"
+
+
+def test_a_platform_that_the_host_cannot_give_is_refused_with_those_that_it_can() -> None:
+    with pytest.raises(
+        UsageError, match="rigs of debian-12 cannot be built from the packages of this Ubuntu host"
+    ) as no:
+        HostRelease("ubuntu", "noble").rig_codename("debian-12")
+    assert no.value.hint == "choose one of: ubuntu-22.04, ubuntu-24.04; or give an image, such as --image debian:12"
 
 
 def test_sources_are_the_hosts_own_for_the_rigs_release(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,17 +67,19 @@ def test_sources_are_the_hosts_own_for_the_rigs_release(monkeypatch: pytest.Monk
     monkeypatch.setattr(
         subprocess, "run", lambda command, **_: subprocess.CompletedProcess(command, 0, stdout=targets, stderr="")
     )
-    found = hostroot.sources(HostRelease("debian", "trixie")).splitlines()
+    found = hostroot.sources(HostRelease("debian", "trixie"), "bookworm").splitlines()
     assert [line.split()[-3:] for line in found] == [
         ["http://mirror.example/debian/", "bookworm", "main"],
         ["http://mirror.example/debian/", "bookworm-updates", "main"],
     ]
+    real = hostroot.sources(HostRelease("debian", "trixie"), "bookworm", ("main", "non-free")).splitlines()
+    assert [line.split()[-2:] for line in real] == [["main", "non-free"]] * 2
 
 
 def test_a_host_without_sources_of_its_own_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subprocess, "run", lambda command, **_: subprocess.CompletedProcess(command, 0, stdout=""))
     with pytest.raises(UsageError, match="no package source for debian bookworm"):
-        hostroot.sources(HostRelease("debian", "bookworm"))
+        hostroot.sources(HostRelease("debian", "bookworm"), "bookworm")
 
 
 def test_the_hash_of_a_tree_sees_names_modes_and_contents(tmp_path: Path) -> None:
@@ -112,7 +124,9 @@ def test_the_error_reaches_the_command_line_with_exit_2(tmp_path: Path) -> None:
     ("options", "message"),
     [
         (UpOptions(count=0), "0 rigs: must be 1 to 32"),
-        (UpOptions(archive="1999"), "no package archive of 1999"),
+        (UpOptions(archive="1999"), "no package archive of 1999 for ubuntu-22.04"),
+        (UpOptions(platform="debian-12", archive="2022"), "no package archive of 2022 for debian-12"),
+        (UpOptions(platform="debian-11"), "no simulated platform debian-11"),
         (UpOptions(rig_class="quad_4090"), "no rig class quad_4090"),
         (UpOptions(time_scale=0.5), "time scale 0.5: must be 1 to 100"),
     ],

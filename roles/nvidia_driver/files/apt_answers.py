@@ -4,6 +4,8 @@ import os
 import re
 import subprocess
 
+import debian
+
 BRANCHED = re.compile(
     r"^(?:lib|xserver-xorg-video-|linux-modules-|linux-objects-)?nvidia-(?:[a-z0-9]+-)*?(\d{3})(?:-|$)"
 )
@@ -32,6 +34,11 @@ def branch_of(package: str) -> str:
     """`libnvidia-compute-515` → 515; empty for a package that belongs to no branch."""
     found = BRANCHED.match(package)
     return found.group(1) if found else ""
+
+
+def is_driver(package: str) -> bool:
+    """Whether a package is a part of the driver: by its branch, or by one of the names that Debian uses."""
+    return branch_of(package) != "" or debian.is_package(package)
 
 
 def read_sources(policy: str) -> dict[str, dict[str, str]]:

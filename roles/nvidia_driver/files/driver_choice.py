@@ -3,9 +3,15 @@
 import re
 from typing import Any
 
-from apt_answers import branch_of, driver_version
+import debian
+from apt_answers import branch_of, driver_version, is_driver
 
-KNOWN_SOURCES = {"ubuntu": "o=Ubuntu", "deb_cache": "l=gpu-rig deb cache", "cuda_repo": "l=NVIDIA CUDA"}
+KNOWN_SOURCES = {
+    "ubuntu": "o=Ubuntu",
+    "debian": "o=Debian",
+    "deb_cache": "l=gpu-rig deb cache",
+    "cuda_repo": "l=NVIDIA CUDA",
+}
 """Our word for a source → what its Release file says (`apt-cache policy` prints both), in the order of `auto`."""
 DRIVER_PACKAGES = (
     "nvidia-driver-* nvidia-headless-* nvidia-dkms-* nvidia-kernel-* nvidia-utils-* nvidia-compute-utils-* "
@@ -16,6 +22,8 @@ KERNEL_PARTS = re.compile(r"^nvidia-(driver|headless|headless-no-dkms|dkms|kerne
 """Packages that the open kernel modules have under names of their own; user space is the same for both."""
 PREBUILT = ("linux-modules-nvidia-", "linux-objects-nvidia-")
 """Modules that the distribution has built and signed; their versions follow the kernel's."""
+NO_DRIVER = "libnvidia-container*"
+"""The container toolkit's library, which comes from a source of its own."""
 NEAREST = 3
 """So many other branches are named where the asked one does not exist."""
 
@@ -37,6 +45,8 @@ def ending(branch: str, flavour: str) -> str:
 
 def top_packages(wishes: dict[str, Any], kernels: list[str]) -> list[str]:
     """The packages that pull in all others of a branch; with signed modules those of each kernel instead of DKMS."""
+    if wishes["system"] == "debian":
+        return debian.top_packages(wishes)
     end = ending(wishes["branch"], wishes["flavour"])
     signed = wishes["modules"] == "signed"
     modules = [f"linux-modules-nvidia-{end}-{kernel}" for kernel in kernels] if signed else []
@@ -48,6 +58,8 @@ def top_packages(wishes: dict[str, Any], kernels: list[str]) -> list[str]:
 
 def is_old(package: str, wishes: dict[str, Any]) -> bool:
     """Whether an installed driver package is of another branch or flavour than the asked one, and so has to go."""
+    if debian.is_package(package):
+        return debian.is_old(package, wishes)
     branch, flavour = wishes["branch"], wishes["flavour"].split("-")
     if branch_of(package) == "" or package.startswith(f"nvidia-firmware-{branch}-"):
         return False
@@ -92,12 +104,17 @@ def preferences(source: str, wishes: dict[str, Any], target: str) -> str:
     The first record that matches a version decides, see apt_preferences(5).
     """
     branch = wishes["branch"]
-    word = next(iter(KNOWN_SOURCES)) if source == "auto" else source
+    word = wishes["system"] if source == "auto" else source
     pin = "release " + KNOWN_SOURCES.get(word, word.removeprefix("release "))
-    own = " ".join(f"*nvidia-*-{branch}{end}" for end in ("", "-*"))
+    own = " ".join(
+        f"{name}{branch}{end}" for name in ("*nvidia-*-", "xserver-xorg-video-nvidia-") for end in ("", "-*")
+    )
     # These patterns leave out linux-modules-nvidia-N-KERNEL, whose versions follow the kernel.
+    packages = DRIVER_PACKAGES
+    if wishes["system"] == "debian":
+        own, packages = debian.SOURCES, debian.PATTERNS
     exact = [(own, f"version {target}", 1001)] if target else []
-    records = [*exact, (DRIVER_PACKAGES, pin, 900), (DRIVER_PACKAGES, "release *", -1)]
+    records = [(NO_DRIVER, "release *", 500), *exact, (packages, pin, 900), (packages, "release *", -1)]
     return "\n\n".join(
         f"Package: {packages}\nPin: {what}\nPin-Priority: {priority}" for packages, what, priority in records
     )
@@ -107,6 +124,8 @@ def not_offered(wishes: dict[str, Any], offers: list[dict[str, Any]], became: st
     """Why the asked source cannot give the driver, who can, and how to choose."""
     version, source = wishes["version"], wishes["source"]
     top = top_packages(wishes, [])[0]
+    if wishes["system"] == "debian" and not any(offer["bad"] for offer in offers):
+        return debian.not_offered(wishes, top, offers)
     asked = f"{top} {version}".strip()
     bad = [offer["bad"] for offer in offers if offer["bad"] and version in ("", offer["driver"], offer["version"])]
     if bad:
@@ -121,8 +140,11 @@ def not_offered(wishes: dict[str, Any], offers: list[dict[str, Any]], became: st
         if offer["real"] and word != source
     ]
     where = "no source" if source == "auto" else source
+    own = [offer for offer in offers if source in offer["sources"]]
     if became:
         said = f"{source} has {top} only as a transitional package: it would have become {became}."
+    elif own and not any(offer["real"] for offer in own):
+        said = f"{source} has {top} only as a transitional package for another branch."
     elif offers:
         has = "has" if source == "auto" else "does not have"
         said = f"{where} {has} {asked}; on offer: {', '.join(str(offer['driver']) for offer in offers)}."
@@ -151,7 +173,7 @@ def strangers(installs: list[list[str]], wishes: dict[str, Any], target: str) ->
     return [
         f"{name} {version}"
         for name, version in installs
-        if branch_of(name)
+        if is_driver(name)
         and (
             is_old(name, wishes) or not (name.startswith(PREBUILT) or driver_version(version) == driver_version(target))
         )

@@ -17,6 +17,8 @@ from apt_answers import run
 
 KEPT_LOG = Path("/var/lib/gpu-rig/dkms-make.log")
 """Where the log of a failed build stays, while DKMS forgets it with the package."""
+MODULE_NAMES = ("nvidia", "nvidia-current", "nvidia-current-open")
+"""Debian's files have names of their own; what they hold is the module `nvidia` all the same."""
 BUILD_TIMEOUT_S = 1800
 """A slow machine needs some minutes for one kernel."""
 
@@ -57,7 +59,7 @@ def look_at_kernels() -> list[dict[str, Any]]:
     for release in kernels():
         compiler = compiler_of(release)
         present = compiler in {None, default} or shutil.which(f"gcc-{compiler}") is not None
-        rc, module = run("modinfo", "-k", release, "-F", "version", "nvidia")
+        answers = [run("modinfo", "-k", release, "-F", "version", name) for name in MODULE_NAMES]
         looked.append(
             {
                 "release": release,
@@ -67,7 +69,7 @@ def look_at_kernels() -> list[dict[str, Any]]:
                 "compiler_present": present,
                 # A newer gcc than the kernel's own compiles it, an older one does not know its options.
                 "compiler_too_old": not present and (default is None or default < (compiler or 0)),
-                "module": module.strip() if rc == 0 else "",
+                "module": next((text.strip() for rc, text in answers if rc == 0), ""),
             }
         )
     return looked

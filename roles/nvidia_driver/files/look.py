@@ -1,8 +1,8 @@
 """Look at a rig's NVIDIA driver: what is loaded, what the library is, how the cards are set.
 
 Runs on the rig with the system's Python (3.10 or newer, standard library only), changes nothing, and prints one JSON
-object. Its one argument are the role's wishes as JSON: power_limit_w, psu_w, cpu_w, persistence, settings (the files
-whose presence is asked).
+object. Its one argument are the role's wishes as JSON: power_limit_w, psu_w, cpu_w, persistence, options (of modules),
+settings (the files whose presence is asked).
 """
 
 import json
@@ -50,6 +50,32 @@ def read_cards(text: str) -> list[dict[str, str]]:
     return [dict(zip(CARD_FIELDS, line, strict=True)) for line in lines if len(line) == len(CARD_FIELDS)]
 
 
+def read_parameters(module: str, root: Path = Path("/")) -> dict[str, str]:
+    """What a loaded module was given: nvidia's own by its names with the prefix, others as /sys has them."""
+    if module == "nvidia":
+        params = root / "proc/driver/nvidia/params"
+        text = params.read_text(encoding="utf-8") if params.is_file() else ""
+        pairs = (line.partition(": ") for line in text.splitlines())
+        return {f"NVreg_{name}": value.strip('"') for name, _, value in pairs}
+    folder = root / "sys/module" / module / "parameters"
+    # Some may be read by nobody.
+    paths = [path for path in folder.glob("*") if path.stat().st_mode & 0o444]
+    return {path.name: path.read_text(encoding="utf-8").strip() for path in paths}
+
+
+def options_differ(asked: dict[str, dict[str, Any]], root: Path = Path("/")) -> list[str]:
+    """Options that a loaded module has with another value than the asked one; what it does not show is left out."""
+    truth = {"Y": "1", "N": "0", "True": "1", "False": "0"}
+    found = []
+    for module, options in sorted(asked.items()):
+        given = read_parameters(module, root)
+        for name, value in sorted(options.items()):
+            wanted, has = truth.get(str(value), str(value)), truth.get(given.get(name, ""), given.get(name, ""))
+            if name in given and has != wanted:
+                found.append(f"{module} {name} is {has}, asked {wanted}")
+    return found
+
+
 def initramfs_stale(kernel: str, root: Path = Path("/")) -> bool:
     """Whether the initial RAM disk is older than the settings that keep nouveau away, as after an interrupted run."""
     settings, image = root / NOUVEAU_SETTINGS, root / f"boot/initrd.img-{kernel}"
@@ -73,7 +99,7 @@ def look_at_rig() -> dict[str, Any]:
         "nouveau": nouveau.is_dir(),
         "library": found.group(1) if found else "",
         "cards": read_cards(cards) if rc == 0 else [],
-        "cards_error": cards.strip()[:300] or f"nvidia-smi: exit status {rc}",
+        "cards_error": " ".join(cards.split())[:300].rstrip(".") or f"nvidia-smi: exit status {rc}",
         "dkms": run("dkms", "status")[1].strip(),
         "headers_missing": not Path(f"/lib/modules/{kernel}/build").exists(),
         "initramfs": shutil.which("update-initramfs") is not None,
@@ -143,6 +169,7 @@ def main(argument: str) -> None:
     looked = look_at_rig()
     limit_w = wishes["power_limit_w"]
     looked["limit_refusal"] = limit_refusal(looked["cards"], limit_w, wishes["psu_w"], wishes["cpu_w"])
+    looked["options_differ"] = options_differ(wishes["options"])
     looked["settings"] = [path for path in wishes["settings"] if Path(path).exists()]
     looked["cards_differ"] = cards_differ(looked["cards"], limit_w, wishes["persistence"])
     json.dump(looked, sys.stdout)

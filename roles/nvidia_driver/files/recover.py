@@ -9,7 +9,7 @@ import json
 import sys
 from typing import Any
 
-from apt_answers import branch_of, run
+from apt_answers import is_driver, run
 from kernels import why_not_built
 
 TIMEOUT_S = 1800
@@ -36,7 +36,7 @@ def broken() -> list[str]:
 def put_back(before: dict[str, str], held: list[str]) -> bool:
     """One transaction: the driver that was there, without what came; whether that went well."""
     now = read_states()
-    came = [f"{name}-" for name in sorted(now) if branch_of(name) and name not in before]
+    came = [f"{name}-" for name in sorted(now) if is_driver(name) and name not in before]
     lost = [
         f"{name}={version}" for name, version in before.items() if now.get(name) not in [(s, version) for s in WHOLE]
     ]
@@ -44,7 +44,7 @@ def put_back(before: dict[str, str], held: list[str]) -> bool:
         run(*APT, "install", *lost, *came, timeout_s=TIMEOUT_S)
     if broken() or any(name.removesuffix("-") in read_states() for name in came):
         # What was there is on offer no more, or does not compile either: better none than a half installed one.
-        every = [name for name in sorted(read_states()) if branch_of(name)]
+        every = [name for name in sorted(read_states()) if is_driver(name)]
         run(*APT, "purge", *every, timeout_s=TIMEOUT_S)
     now = read_states()
     still_held = [name for name in held if name in now]

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from apt_answers import branch_of, read_installed, read_simulation, run
+from apt_answers import is_driver, read_installed, read_simulation, run
 
 BROUGHT = Path("/var/lib/gpu-rig/nvidia_driver.json")
 TIMEOUT_S = 1800
@@ -21,7 +21,7 @@ PURGE = (
 
 def to_remove(brought: list[str], installed: dict[str, str]) -> list[str]:
     """The driver packages of any branch, and what the role's transactions brought beside them."""
-    return sorted(name for name in installed if branch_of(name) or name in brought)
+    return sorted(name for name in installed if is_driver(name) or name in brought)
 
 
 def needed_by_others(names: list[str]) -> tuple[list[str], str]:
@@ -40,8 +40,8 @@ def remove(*, check: bool) -> dict[str, Any]:
     kept: list[str] = []
     if others:
         # Something that came later, such as the CUDA toolkit, needs a part of it: that part stays.
-        kept = [name for name in names if not branch_of(name)]
-        names = [name for name in names if branch_of(name)]
+        kept = [name for name in names if not is_driver(name)]
+        names = [name for name in names if is_driver(name)]
         others, said = needed_by_others(names) if names else ([], "")
     if others or said:
         return {"removed": [], "kept": kept, "refusal": said or f"{', '.join(others)} would be removed too"}

@@ -89,6 +89,30 @@ def encrypted_volumes(root: Path) -> list[dict[str, str]]:
     return risks
 
 
+def encrypted_zfs(root: Path) -> list[dict[str, str]]:
+    """A root file system on ZFS whose key somebody has to type (zfsprops(7), keylocation).
+
+    Ubuntu's installer keeps the key in an encrypted volume under /run/keystore, whose passphrase is asked for.
+    """
+    mounts = [line.split() for line in read(root / "proc/mounts").splitlines()]
+    roots = [fields[0] for fields in mounts if len(fields) > 2 and fields[1:3] == ["/", "zfs"]]  # noqa: PLR2004
+    for dataset in roots[-1:]:
+        encrypted_at = run("zfs", "get", "-H", "-o", "value", "encryptionroot", dataset)[1].strip()
+        if encrypted_at in {"", "-"}:
+            continue
+        place = run("zfs", "get", "-H", "-o", "value", "keylocation", encrypted_at)[1].strip()
+        if place == "prompt" or place.startswith("file:///run/keystore/"):
+            return [
+                risk(
+                    "encrypted_volume",
+                    f"the root file system {dataset} (ZFS, keylocation {place}) asks for its passphrase at the console",
+                    "let it find its key by itself (a keylocation that the initial RAM disk reaches, or Clevis for the "
+                    "keystore), or restart the rig while somebody stands there",
+                )
+            ]
+    return []
+
+
 def missing_mounts(root: Path) -> list[dict[str, str]]:
     """Lines of /etc/fstab whose source is not there and that a start does not go on without (fstab(5))."""
     risks = []
@@ -293,6 +317,7 @@ def look(root: Path = Path("/")) -> dict[str, Any]:
         *small_boot(root),
         *headless_kernel(root, kernels["next_kernel"] or running),
         *encrypted_volumes(root),
+        *encrypted_zfs(root),
         *missing_mounts(root),
         *shifted_links(root),
     ]

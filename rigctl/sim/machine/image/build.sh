@@ -1,11 +1,13 @@
 #!/bin/sh
 # Turns a plain root file system into a simulated rig. Runs once, as root, inside a container without a network;
-# /mnt is the folder `machine`, read-only.
+# /mnt is the folder `machine`, read-only. RIGSIM_PLATFORM: what the rig shall be, such as ubuntu-22.04; RIGSIM_WORLD:
+# the package archive whose real packages were fetched into the pool, empty for stand-ins.
 set -eu
 export DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8
 machine=/mnt
 lib=/usr/local/lib/rigsim
 built=/tmp/built
+archives() { (cd "$machine" && python3 -m packages.build --platform "$RIGSIM_PLATFORM" "$@"); }
 step() { echo "· $*"; }
 
 step "user, ssh, journal"
@@ -22,7 +24,8 @@ for unit in apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub
   ln -sf /dev/null "/etc/systemd/system/$unit"
 done
 
-sh "$machine/image/identity.sh"
+archives --os-release >/tmp/os-release
+sh "$machine/image/identity.sh" /tmp/os-release
 
 step "simulated hardware"
 mkdir -p "$lib"
@@ -40,7 +43,7 @@ python3 -m compileall -q "$lib/hardware/rigsim" "$lib/smi"
 
 step "libraries of each driver version"
 cd "$machine"
-python3 -m packages.build --versions >/tmp/versions
+archives --versions >/tmp/versions
 while read -r branch version; do
   mkdir -p "$built/libraries/$version"
   make -s -C nvml BRANCH="$branch" VERSION="$version" OUT="$built/libraries/$version"
@@ -48,7 +51,7 @@ while read -r branch version; do
 done </tmp/versions
 
 step "CUDA toolkits"
-python3 -m packages.build --toolkits >/tmp/toolkits
+archives --toolkits >/tmp/toolkits
 while read -r series; do
   make -s -C cuda toolkit TOOLKIT="$series" OUT="$built/cuda/$series"
 done </tmp/toolkits
@@ -56,7 +59,7 @@ done </tmp/toolkits
 step "package archives"
 mkdir -p "$built/programs" /srv/rigsim
 cp "$machine/smi/nvidia-smi" "$built/programs/"
-python3 -m packages.build --out /srv/rigsim --built "$built"
+archives --world "$RIGSIM_WORLD" --out /srv/rigsim --built "$built"
 
 step "gpu-burn repository"
 git config --system --add safe.directory /srv/rigsim/git/gpu-burn.git
@@ -69,16 +72,23 @@ git -C "$built/gpu-burn" commit --quiet --allow-empty --message="Simulated gpu-b
 git clone --quiet --bare "$built/gpu-burn" /srv/rigsim/git/gpu-burn.git
 
 step "kernel"
-release=$(python3 -c 'import json; print(json.load(open("/mnt/packages/archive.json"))["kernel"]["release"])')
+archives --kernel --out /srv/rigsim >/tmp/kernel
+release=$(head -n 1 /tmp/kernel)
+banner=$(sed -n 2p /tmp/kernel)
 echo "$release" >"$lib/kernel-release"
+# Where the archive's definition names no compiler, the kernel was built by the rig's own.
+echo "Linux version $release (rigctl sim) ${banner:-(gcc version $(gcc -dumpfullversion)) #1 SMP}" >"$lib/kernel-banner"
 gcc -shared -fPIC -O2 -Wall -Werror -DRELEASE="\"$release\"" -o "$lib/uname.so" "$machine/boot/uname.c"
-dpkg --install "/srv/rigsim/pool/main/linux-image-${release}"_*.deb "/srv/rigsim/pool/main/linux-headers-${release}"_*.deb \
-  /srv/rigsim/pool/main/linux-image-generic_*.deb /srv/rigsim/pool/main/linux-headers-generic_*.deb \
-  /srv/rigsim/pool/main/linux-generic_*.deb >/dev/null
+gcc -shared -fPIC -O2 -Wall -Werror -o "$lib/clock.so" "$machine/boot/clock.c"
+# Not the metas that lead to packages which were fetched and are not installed: rigs install those by themselves.
+kernel_packages=$(find /srv/rigsim/pool/main -name 'linux-*.deb' ! -name 'linux-modules-*')
+if [ -n "$RIGSIM_WORLD" ]; then kernel_packages=$(find /srv/rigsim/pool/main -name "linux-image-*.deb"); fi
+# shellcheck disable=SC2086
+dpkg --install $kernel_packages >/dev/null
 echo "$lib/uname.so" >/etc/ld.so.preload
 
 step "clean up"
-rm -rf "$built" /tmp/versions /tmp/toolkits /var/lib/apt/lists/* /var/cache/apt/*.bin
+rm -rf "$built" /tmp/versions /tmp/toolkits /tmp/kernel /tmp/os-release /var/lib/apt/lists/* /var/cache/apt/*.bin
 # As on a machine that was installed long ago: whoever caches the index by its age must fetch it first.
 touch -d 2022-01-01 /var/lib/apt/lists
 rm -f /etc/machine-id /var/lib/dbus/machine-id

@@ -1,35 +1,37 @@
 #!/bin/sh
-# Gives a Debian root the identity of Ubuntu 22.04, which is what the roles are written for, and says so where people
-# look: /etc/issue and /etc/motd. A true Ubuntu root is left as it is.
+# identity.sh FILE: gives a Debian root the identity of the Ubuntu release whose os-release FILE is, and says so where
+# people look: /etc/issue and /etc/motd. A root that is what is asked for keeps its own; any other is refused.
 set -eu
+wanted_id=$(. "$1"; echo "$ID $VERSION_ID")
 . /usr/lib/os-release
-[ "$ID" = ubuntu ] && exit 0
+say="Simulated rig (rigctl sim): no hardware"
+if [ "$ID $VERSION_ID" = "$wanted_id" ]; then
+  echo "$say; $PRETTY_NAME" | tee /etc/issue /etc/issue.net >/etc/motd
+  exit 0
+fi
 real="$PRETTY_NAME"
+case "$ID $wanted_id" in
+  "debian ubuntu "*) ;;
+  *) echo "error: the image is $real, not $wanted_id" >&2; exit 1 ;;
+esac
 # An upgrade of base-files would bring the real identity back.
 for file in /usr/lib/os-release /etc/issue /etc/issue.net; do
   dpkg-divert --quiet --local --no-rename --divert "$file.distrib" --add "$file"
 done
 # The real name must not stand in this file: Ansible takes a machine for Debian wherever it finds that word here.
-cat >/usr/lib/os-release <<END
-PRETTY_NAME="Ubuntu 22.04.4 LTS"
-NAME="Ubuntu"
-VERSION_ID="22.04"
-VERSION="22.04.4 LTS (Jammy Jellyfish)"
-VERSION_CODENAME=jammy
-ID=ubuntu
-ID_LIKE=debian
-UBUNTU_CODENAME=jammy
-VARIANT="Simulated rig (rigctl sim)"
-VARIANT_ID=rigctl-sim
-END
+{
+  cat "$1"
+  echo 'VARIANT="Simulated rig (rigctl sim)"'
+  echo 'VARIANT_ID=rigctl-sim'
+} >/usr/lib/os-release
+. /usr/lib/os-release
 cat >/etc/lsb-release <<END
 DISTRIB_ID=Ubuntu
-DISTRIB_RELEASE=22.04
-DISTRIB_CODENAME=jammy
-DISTRIB_DESCRIPTION="Ubuntu 22.04.4 LTS"
+DISTRIB_RELEASE=$VERSION_ID
+DISTRIB_CODENAME=$VERSION_CODENAME
+DISTRIB_DESCRIPTION="$PRETTY_NAME"
 END
-say="Simulated rig (rigctl sim): no hardware; $real with the identity of Ubuntu 22.04"
-echo "$say" | tee /etc/issue /etc/issue.net >/etc/motd
+echo "$say; $real with the identity of Ubuntu $VERSION_ID" | tee /etc/issue /etc/issue.net >/etc/motd
 cat >/usr/bin/lsb_release <<'END'
 #!/bin/sh
 . /etc/lsb-release

@@ -6,12 +6,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from .deb import Package, Packed
+from .modules import MODULES, dkms_scripts, dkms_source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 _LIBRARY_FOLDER = "/usr/lib/x86_64-linux-gnu"
-_MODULES = ("nvidia", "nvidia-modeset", "nvidia-drm", "nvidia-uvm", "nvidia-peermem")
+LDCONFIG = {"triggers": "activate-noawait ldconfig\n"}
+"""The control files of a package that brings libraries."""
 _FIRST_BRANCH_WITH_FIRMWARE_PACKAGE = 525
 """[U] From this branch on the firmware is a package of its own, named after the driver version."""
 
@@ -31,6 +33,8 @@ class Driver:
     version: str
     revision: str
     becomes: str = ""
+    open: bool = False
+    """Debian: whether the archive has the open kernel module in this version too."""
 
     @property
     def package_version(self) -> str:
@@ -174,7 +178,7 @@ def _signed_modules(driver: Driver, kernel: str) -> Package:
     place = f"/lib/modules/{kernel}/kernel/nvidia-{driver.branch}"
     lines = {"version": driver.version, "license": "NVIDIA", "signer": "Canonical Ltd. Kernel Module Signing"}
     text = "".join(f"{key + ':':<16}{value}\n" for key, value in lines.items())
-    files = [Packed(f"{place}/{name}.ko", f"{text}{'name:':<16}{name}\n".encode()) for name in _MODULES]
+    files = [Packed(f"{place}/{name}.ko", f"{text}{'name:':<16}{name}\n".encode()) for name in MODULES]
     return Package(
         name=f"linux-modules-nvidia-{driver.branch}-{kernel}",
         version=f"{kernel.removesuffix('-generic')}.{driver.version}",
@@ -207,27 +211,11 @@ def _firmware(driver: Driver) -> Package:
 
 
 def _dkms(package: Package, driver: Driver, _built: DriverFiles) -> Package:
-    module = f"-m nvidia -v {driver.version}"
-    postinst = f"""#!/bin/sh
-set -e
-[ "$1" = configure ] || exit 0
-dkms add {module}
-for modules in /lib/modules/*; do
-  [ -e "$modules/build" ] || continue
-  dkms build {module} -k "${{modules##*/}}"
-  dkms install {module} -k "${{modules##*/}}"
-done
-"""
-    prerm = f'#!/bin/sh\nset -e\ncase "$1" in remove|upgrade|deconfigure) dkms remove {module} --all ;; esac\n'
-    return replace(package, relations={"Depends": "dkms"}, scripts={"postinst": postinst, "prerm": prerm})
+    return replace(package, relations={"Depends": "dkms"}, scripts=dkms_scripts("nvidia", driver.version))
 
 
 def _kernel_source(package: Package, driver: Driver, _built: DriverFiles) -> Package:
-    lines = ['PACKAGE_NAME="nvidia"', f'PACKAGE_VERSION="{driver.version}"', 'AUTOINSTALL="yes"']
-    for index, module in enumerate(_MODULES):
-        lines += [f'BUILT_MODULE_NAME[{index}]="{module}"', f'DEST_MODULE_LOCATION[{index}]="/kernel/drivers/char"']
-    folder = f"/usr/src/nvidia-{driver.version}"
-    return replace(package, files=(Packed(f"{folder}/dkms.conf", ("\n".join(lines) + "\n").encode()),))
+    return replace(package, files=(dkms_source("nvidia", driver.version),))
 
 
 def _kernel_common(package: Package, driver: Driver, _built: DriverFiles) -> Package:
@@ -235,17 +223,28 @@ def _kernel_common(package: Package, driver: Driver, _built: DriverFiles) -> Pac
     return replace(package, files=(Packed(f"/lib/modprobe.d/nvidia-kernel-common-{driver.branch}.conf", blacklist),))
 
 
-def _compute(package: Package, driver: Driver, built: DriverFiles) -> Package:
+def packed_libraries(driver: Driver, built: DriverFiles, only: str = "") -> list[Packed]:
+    """Return the driver's libraries with their links; with `only` those whose names begin so.
+
+    Raises:
+        KeyError: none were compiled for this version.
+    """
     if driver.version not in built.libraries:
         raise KeyError(f"no libraries were compiled for driver {driver.version}")
     files = []
     for name, content in built.libraries[driver.version].items():
+        if not name.startswith(only):
+            continue
         files.append(Packed(f"{_LIBRARY_FOLDER}/{name}", content))
         stem, _, number = name.partition(".so.")
         if number == driver.version:
             files.append(Packed(f"{_LIBRARY_FOLDER}/{stem}.so.1", link=name))
-    relations = {"Depends": "libc6"}
-    return replace(package, files=files, relations=relations, scripts={"triggers": "activate-noawait ldconfig\n"})
+    return files
+
+
+def _compute(package: Package, driver: Driver, built: DriverFiles) -> Package:
+    files = packed_libraries(driver, built)
+    return replace(package, files=files, relations={"Depends": "libc6"}, scripts=LDCONFIG)
 
 
 def _utils(package: Package, _driver: Driver, built: DriverFiles) -> Package:

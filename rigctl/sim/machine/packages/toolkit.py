@@ -66,11 +66,15 @@ update-alternatives --install /usr/local/cuda cuda {home} {int(toolkit.series.re
     return [nvcc, *whole]
 
 
-def kernel_packages(release: str, version: str) -> list[Package]:
-    """Return stand-ins for a kernel and its headers; DKMS builds for kernels whose headers are there."""
+def kernel_packages(release: str, version: str, *, headers_too: bool = True) -> list[Package]:
+    """Return stand-ins for a kernel and its headers; DKMS builds for kernels whose headers are there.
+
+    The meta-packages end as the release does: `generic` with Ubuntu, `amd64` with Debian, which has no third one.
+    """
     modules = f"/lib/modules/{release}"
     headers = f"/usr/src/linux-headers-{release}"
-    upstream = ".".join(version.split(".")[:3]).replace("-", ".") + ".0"
+    kind = release.rpartition("-")[2]
+    upstream = ".".join(version.split(".")[:3]).replace("-", ".") + ".0" if kind == "generic" else version
     image = Package(
         name=f"linux-image-{release}",
         version=version,
@@ -88,16 +92,14 @@ def kernel_packages(release: str, version: str) -> list[Package]:
     metas = [
         Package(name, upstream, text, {"Depends": depends}, section="kernel")
         for name, text, depends in (
-            ("linux-image-generic", "Generic Linux kernel image", f"linux-image-{release}"),
-            ("linux-headers-generic", "Generic Linux kernel headers", f"linux-headers-{release}"),
-            (
-                "linux-generic",
-                "Complete Linux kernel and headers",
-                "linux-image-generic, linux-headers-generic",
-            ),
+            (f"linux-image-{kind}", f"Linux kernel image ({kind})", f"linux-image-{release}"),
+            (f"linux-headers-{kind}", f"Linux kernel headers ({kind})", f"linux-headers-{release}"),
+            (f"linux-{kind}", "Complete Linux kernel and headers", f"linux-image-{kind}, linux-headers-{kind}"),
         )
     ]
-    return [image, header, *metas]
+    if kind != "generic":
+        metas.pop()
+    return [image, header, *metas] if headers_too else [image, metas[0]]
 
 
 def dkms_package(version: str, program: bytes) -> Package:

@@ -17,19 +17,31 @@ NOUVEAU = "nouveau"
 INITRAMFS = Path("/boot")
 SECURE_BOOT = Path("/sys/firmware/efi/efivars")
 VERSION = re.compile(r"\b(\d{3}\.\d+(?:\.\d+)?)\b")
+COMPILED_VERSION = re.compile(rb"\0version=(\d{3}\.\d+(?:\.\d+)?)\0")
+"""In the section .modinfo of a module that a compiler has made."""
 BUILT = "(simulated module)"
+SETTINGS = (Path("/lib/modprobe.d"), Path("/etc/modprobe.d"))
+DEFAULT_PARAMETERS = {"EnableGpuFirmware": "18"}
+"""What /proc/driver/nvidia/params shows where nobody has asked for anything else; the real one has many more."""
+FILE_NAMES = ("nvidia", "nvidia-current", "nvidia-current-open")
+"""What the module's file is called: Debian renames it; once loaded it is `nvidia` everywhere."""
 
 
 def installed_file(root: Path = Path("/lib/modules"), kernel: str = "") -> Path | None:
     """The module file for a kernel (the running one): DKMS's, else the distribution's; None when there is none."""
     home = root / (kernel or os.uname().release)
-    paths = (home / "updates" / "dkms" / "nvidia.ko", *sorted(home.glob("kernel/nvidia-*/nvidia.ko")))
+    built = [home / "updates" / "dkms" / f"{name}.ko" for name in FILE_NAMES]
+    paths = (*built, *sorted(home.glob("kernel/nvidia-*/nvidia.ko")))
     return next((path for path in paths if path.is_file()), None)
 
 
 def installed_version(path: Path) -> str | None:
     """The version that a module file carries; None when it carries none."""
-    found = VERSION.search(path.read_text(encoding="utf-8", errors="replace"))
+    content = path.read_bytes()
+    if content.startswith(b"\x7fELF"):
+        compiled = COMPILED_VERSION.search(content)
+        return compiled.group(1).decode("ascii") if compiled else None
+    found = VERSION.search(content.decode("utf-8", errors="replace"))
     return found.group(1) if found else None
 
 
@@ -75,6 +87,28 @@ def boot(paths: Paths) -> str | None:
     return version
 
 
+def options(module: str, folders: tuple[Path, ...] = SETTINGS) -> dict[str, str]:
+    """The parameters that modprobe's settings give a module; the last word counts."""
+    found: dict[str, str] = {}
+    for path in sorted(path for folder in folders for path in folder.glob("*.conf")):
+        for line in path.read_text(encoding="utf-8").splitlines():
+            words = line.split()
+            if words[:2] == ["options", module]:
+                found.update(word.partition("=")[::2] for word in words[2:])
+    return found
+
+
+def show_parameters(paths: Paths, folders: tuple[Path, ...] = SETTINGS) -> None:
+    """What the modules were loaded with: nvidia's own without its prefix, uvm's under /sys."""
+    own = {name.removeprefix("NVreg_"): value for name, value in options("nvidia", folders).items()}
+    lines = [f"{name}: {value}" for name, value in {**DEFAULT_PARAMETERS, **own}.items()]
+    (paths.proc_version.parent / "params").write_text("\n".join(lines) + "\n", encoding="ascii")
+    uvm = paths.sys / "module" / "nvidia_uvm" / "parameters"
+    uvm.mkdir(parents=True, exist_ok=True)
+    for name, value in {"uvm_disable_hmm": "0", **options("nvidia_uvm", folders)}.items():
+        (uvm / name).write_text({"0": "N", "1": "Y"}.get(value, value) + "\n", encoding="ascii")
+
+
 def load(paths: Paths, version: str) -> None:
     """Load a version: from now on /sys and /proc show it."""
     for path in (paths.module_version, paths.proc_version):
@@ -82,13 +116,14 @@ def load(paths: Paths, version: str) -> None:
     (paths.module_version.parent / "refcnt").write_text("0\n", encoding="ascii")
     banner = f"NVRM version: NVIDIA UNIX x86_64 Kernel Module  {version}  {BUILT}\n"
     paths.proc_version.write_text(banner + "GCC version:  simulated\n", encoding="ascii")
+    show_parameters(paths)
     write_atomically(paths.module_version, f"{version}\n")
 
 
 def unload(paths: Paths) -> None:
     """Unload the module; harmless when none is loaded."""
-    for path in (paths.module_version, paths.proc_version):
-        shutil.rmtree(path.parent, ignore_errors=True)
+    for folder in (paths.module_version.parent, paths.proc_version.parent, paths.sys / "module" / "nvidia_uvm"):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def load_messages(version: str, bus_ids: list[str]) -> list[str]:

@@ -66,7 +66,9 @@ def modinfo(_: Paths, arguments: list[str]) -> int:
     values = {word: arguments[arguments.index(word) + 1] for word in ("-F", "-k") if word in arguments[:-1]}
     field, kernel = values.get("-F"), values.get("-k", os.uname().release)
     name = next((word for word in reversed(words_of(arguments)) if word not in values.values()), "")
-    path = module.installed_file(kernel=kernel) if name.replace("-", "_") in MODULES else None
+    path = module.installed_file(kernel=kernel)
+    if path is None or _plain(name, path.stem) not in MODULES:
+        path = None
     version = module.installed_version(path) if path is not None else None
     if path is None or version is None:
         return refuse(f"modinfo: ERROR: Module {name} not found.")
@@ -106,6 +108,13 @@ def _load_refused(paths: Paths, path: Path) -> str:
     if module.key_refused(path):
         return "Key was rejected by service"
     return "No such device" if module.nouveau_loaded(paths) else ""
+
+
+def _plain(name: str, file_name: str) -> str:
+    """The module that modinfo is asked for, without what Debian puts into the names of its files."""
+    asked = name.replace("-", "_")
+    prefix = file_name.replace("-", "_")
+    return asked.replace(prefix, "nvidia", 1) if asked.startswith(prefix) else ""
 
 
 def rmmod(paths: Paths, arguments: list[str]) -> int:
