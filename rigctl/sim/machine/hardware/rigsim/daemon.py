@@ -10,7 +10,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-from . import module, pcibus, sysfs, thermal
+from . import changes, module, pcibus, sysfs, thermal
 from .build import build_machine
 from .faults import HARDWARE_FAULTS, Applied, Status, locked_book, read_book
 from .kernellog import BOOT_ID, ERROR, KernelLog
@@ -36,7 +36,7 @@ class Daemon:
 
     def __init__(self, paths: Paths, identity: dict[str, Any], tuning: dict[str, Any], port: int = METER_PORT) -> None:
         self.paths = paths
-        self.identity = identity
+        self.identity = self._given = identity
         self.time_scale = float(tuning.get("time_scale", 1.0))
         self.machine = build_machine(identity, int(tuning.get("seed", 0)))
         self.wiring = Wiring()
@@ -105,6 +105,9 @@ class Daemon:
         if stamp != self._book_stamp:
             self._book_stamp = stamp
             self.faults = read_book(self.paths.faults)
+            active = [one for one in self.faults if one.active]
+            self.identity = changes.changed(self._given, active)
+            changes.show(self.paths, self._given, self.identity, active)
 
     def _happen(self, status: Status) -> None:
         """Let the faults that wait as `status` says happen, and say so in the book.

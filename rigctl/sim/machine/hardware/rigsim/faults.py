@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from .changes import IDENTITY_FAULTS
 from .state import write_atomically
 
 if TYPE_CHECKING:
@@ -201,6 +202,10 @@ CATALOGUE: tuple[FaultInfo, ...] = (
         "The wall meter does not answer; its port is closed.",
         found_by=("power.wall",),
         exit_code=3,
+    ),
+    *(
+        FaultInfo(name, summary, found_by, int(bool(found_by)), (SLOT,) if of_card else ())
+        for name, summary, found_by, of_card in IDENTITY_FAULTS
     ),
 )
 HARDWARE_FAULTS: dict[str, FaultInfo] = {info.name: info for info in CATALOGUE}
