@@ -24,7 +24,7 @@ RIGCTL = Path(sys.executable).parent / "rigctl"
 RIG_CLASS = "octo_h100"
 LINKS = 18
 PROFILE = {
-    "idle_seconds": 1,
+    "idle_seconds": 6,
     "cpu_burn_seconds": 4,
     "gpu_burn_seconds": 30,
     "all_burn_seconds": 8,
