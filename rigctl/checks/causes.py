@@ -164,7 +164,9 @@ def _card_gone(_cause: CheckVerdict, other: CheckVerdict, readings: Readings) ->
         return other.verdict is Verdict.ERROR
     if other.check in ("throughput.training", "thermals.card_spread", "thermals.fans"):
         return other.verdict is Verdict.ERROR
-    return other.check in ("power.wall", "power.residual") or (other.check == "throughput.gpu_burn" and other.subject == "rig")
+    return other.check in ("power.wall", "power.residual") or (
+        other.check == "throughput.gpu_burn" and other.subject == "rig"
+    )
 
 
 def _another_model(cause: CheckVerdict, other: CheckVerdict, _readings: Readings) -> bool:

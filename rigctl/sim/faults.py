@@ -76,6 +76,11 @@ _IN_THE_FIELD = {
     "foreign_module": "A tool for lights, fans or virtual cameras brought a kernel module of its own.",
     "nvme_added": "A second disk goes in, and every card has another bus number the next day.",
     "burn_errors": "Memory or core of a card is unstable; gpu-burn says FAULTY at its end and still exits 0.",
+    "power_limit_low": "A power cable's sense pins tell the card that less may be drawn, or a limit was set by hand.",
+    "power_brake": "The supply is overloaded or too warm, or a power cable to the card is loose.",
+    "idle_power_high": "The memory clock does not come down: a display, a driver fault, or somebody's process.",
+    "wall_meter_stuck": "The plug's metering chip hangs while its network still answers.",
+    "wall_meter_absurd": "The plug's calibration is lost, or it counts in other units after an upgrade.",
     "wall_meter_offline": "The meter has lost its wireless network, or somebody unplugged it.",
 }
 
