@@ -18,6 +18,7 @@ from rigctl.acceptance.asking import asking
 from rigctl.acceptance.plugin import Case, JudgePlugin
 from rigctl.checks.catalogue import order
 from rigctl.checks.causes import with_causes
+from rigctl.checks.energy import notes as energy_notes
 from rigctl.checks.load import STEPS, steps_of
 from rigctl.checks.waivers import with_waivers
 from rigctl.errors import RigctlError, UsageError
@@ -187,7 +188,7 @@ def _rig_record(run_dir: RunDir, case: Case, today: date) -> RigRecord:
         rig_class=case.rig.spec.rig_class,
         simulated=facts.simulated if facts is not None else None,
         verdicts=with_causes(sorted(verdicts, key=_place), readings),
-        notes=_notes(case),
+        notes=(*_notes(case), *energy_notes(readings)),
         left=outcome.left if outcome is not None else "",
     )
 

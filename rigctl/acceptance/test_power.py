@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rigctl.checks import power
+from rigctl.checks import energy, power
 
 if TYPE_CHECKING:
     from rigctl.acceptance.plugin import Judge
+    from rigctl.model.baseline import Baseline
     from rigctl.model.reading import Readings
     from rigctl.model.spec import ProfileSpec, RigSpec
 
@@ -18,6 +19,12 @@ if TYPE_CHECKING:
 def test_limit(spec: RigSpec, readings: Readings, judge: Judge) -> None:
     """Each card's limit is the asked one."""
     judge(power.limit(spec, readings))
+
+
+@pytest.mark.check("power.idle")
+def test_idle(spec: RigSpec, readings: Readings, baseline: Baseline | None, judge: Judge) -> None:
+    """Each card rests when it has nothing to do."""
+    judge(power.idle(spec, readings, baseline))
 
 
 @pytest.mark.check("power.share_of_limit")
@@ -30,3 +37,9 @@ def test_share_of_limit(spec: RigSpec, readings: Readings, judge: Judge) -> None
 def test_wall(spec: RigSpec, readings: Readings, profile: ProfileSpec, judge: Judge) -> None:
     """The wall meter shows what this class draws."""
     judge(power.wall(spec, readings, profile))
+
+
+@pytest.mark.check("power.residual")
+def test_residual(spec: RigSpec, readings: Readings, profile: ProfileSpec, judge: Judge) -> None:
+    """What the wall gives and neither cards nor CPU take stays small."""
+    judge(energy.residual(spec, readings, profile))

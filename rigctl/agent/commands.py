@@ -39,13 +39,18 @@ def facts(gpu_burn_dir: str, torch_venv: str) -> dict[str, Any]:
 
 
 def probe(gpu_burn_dir: str, torch_venv: str) -> dict[str, Any]:
-    """A look at the rig that changes nothing: facts, one sample, what the driver told the kernel log in this boot."""
+    """A look at the rig that changes nothing: facts, one sample, what the driver told the kernel log in this boot.
+
+    There is no sample where the driver did not even answer for the facts.
+    """
     from .probes import PROBE_S, bounded  # noqa: PLC0415 - as in facts
 
     identity = facts(gpu_burn_dir, torch_venv)
     messages, reason = _kernel_since(0.0)
     told = [message for message in messages if kernel_log.DRIVER_LINES.search(message["message"])]
     kernel = {"kernel": told, "kernel_read": reason is None, "kernel_error": reason}
+    if any(asked["exit_status"] is None for asked in identity["probes"]):
+        return {"facts": identity, "sample": None, **kernel}  # the driver does not answer, and would not now
     uuids = tuple(card["uuid"] for card in identity["gpus"])
     sample, asked = bounded("sample", lambda: _sample(uuids), PROBE_S)
     if sample is None:

@@ -29,6 +29,7 @@ _BURN = frozenset(
         "throughput.burn_gflops",
         "power.share_of_limit",
         "power.wall",
+        "power.residual",
         "thermals.settled_gpu_temp",
         "thermals.throttle",
         "thermals.fans",
@@ -101,6 +102,11 @@ def _same_card(*checks: str) -> Callable[[CheckVerdict, CheckVerdict, Readings],
     return lambda cause, other, _readings: other.check in checks and _touches(cause.subject, other.subject)
 
 
+def _same_step(check: str) -> Callable[[CheckVerdict, CheckVerdict, Readings], bool]:
+    """What goes wrong in this check under the same load follows."""
+    return lambda cause, other, _readings: other.check == check and other.subject == cause.subject
+
+
 def _touches(cause: str, other: str) -> bool:
     if cause == "rig" or not other.startswith(("slot", ABSENT)):
         return True
@@ -158,7 +164,9 @@ def _card_gone(_cause: CheckVerdict, other: CheckVerdict, readings: Readings) ->
         return other.verdict is Verdict.ERROR
     if other.check in ("throughput.training", "thermals.card_spread", "thermals.fans"):
         return other.verdict is Verdict.ERROR
-    return other.check == "power.wall" or (other.check == "throughput.gpu_burn" and other.subject == "rig")
+    return other.check in ("power.wall", "power.residual") or (
+        other.check == "throughput.gpu_burn" and other.subject == "rig"
+    )
 
 
 def _another_model(cause: CheckVerdict, other: CheckVerdict, _readings: Readings) -> bool:
@@ -210,7 +218,14 @@ RULES: tuple[Rule, ...] = (
     Rule("software.torch", _unmeasured(*_P2P)),
     Rule("software.torch", _whole_rig("throughput.training")),
     Rule("power.limit", _same_card("power.share_of_limit", "throughput.burn_gflops", "power.wall"), (Verdict.FAIL,)),
-    Rule("thermals.throttle", _same_card("throughput.burn_gflops", "power.share_of_limit"), (Verdict.FAIL,)),
+    Rule(
+        "thermals.throttle",
+        _same_card("throughput.burn_gflops", "power.share_of_limit", "power.wall"),
+        (Verdict.FAIL,),
+    ),
+    Rule("power.share_of_limit", _same_card("power.wall"), (Verdict.FAIL,)),
+    Rule("power.residual", _same_step("power.wall"), (Verdict.FAIL,)),
+    Rule("power.wall", _unmeasured("power.residual"), (Verdict.ERROR,)),
     Rule("throughput.gpu_burn", _burn_spoilt),
     Rule("topology.pcie_width", _same_card("throughput.training", *_P2P_RATES)),
     *(Rule(check, _its_waiver, (Verdict.FAIL,)) for check in CATALOGUE if check != WAIVERS),

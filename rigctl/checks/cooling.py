@@ -28,7 +28,7 @@ _LEAST_W = 50.0
 """A card that draws less than this above its rest shows no resistance, W: the sensor's whole degrees are too coarse."""
 _COOLING_DOWN_C = 1.5
 """A card that loses more than this while it is at rest was still warm from earlier work, °C."""
-_RESISTANCE = "thermals.resistance"
+RESISTANCE = "thermals.resistance"
 
 
 class Against(NamedTuple):
@@ -44,7 +44,7 @@ class Against(NamedTuple):
 
 def resistance(spec: RigSpec, readings: Readings, baseline: Baseline | None) -> list[CheckVerdict]:
     """Judge the thermal resistance of each card, against the spec and the rig's newest accepted run."""
-    say = Say(_RESISTANCE, "rig", None, "°C/W", "")
+    say = Say(RESISTANCE, "rig", None, "°C/W", "")
 
     def judge(gpu: GpuFacts, say: Say) -> CheckVerdict:
         curve = read_curve(readings, STEP, gpu.uuid)
@@ -113,7 +113,7 @@ def _figure(found: float, say: Say) -> str:
 def known_resistance(baseline: Baseline | None, uuid: str, unit: str | None) -> float | None:
     """Return what the accepted run found, where it measured against the same thing."""
     for figure in baseline.figures if baseline is not None else ():
-        if (figure.check, figure.subject, figure.unit) == (_RESISTANCE, uuid, unit) and figure.found > 0:
+        if (figure.check, figure.subject, figure.unit) == (RESISTANCE, uuid, unit) and figure.found > 0:
             return figure.found
     return None
 

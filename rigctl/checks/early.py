@@ -10,10 +10,9 @@ from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
 from rigctl.checks import cooling, load, thermals
-from rigctl.checks.burn import burns
+from rigctl.checks.burn import Burn, burns
 from rigctl.checks.cards import cards
 from rigctl.checks.curve import STEADY_C, Curve, read_curve, slope
-from rigctl.model.verdict import Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from rigctl.model.baseline import Baseline
     from rigctl.model.reading import Facts, GpuFacts, Readings
     from rigctl.model.spec import ProfileSpec, RigSpec
+    from rigctl.model.verdict import CheckVerdict
 
 STEP = "gpu_burn"
 LEAST_S = 150.0
@@ -80,6 +80,19 @@ class Figure(NamedTuple):
         return all(limit is None or not self.low <= limit <= self.high for limit in self.limits)
 
 
+class SoFar(NamedTuple):
+    """A burn under way, read once for all cards."""
+
+    spec: RigSpec
+    readings: Readings
+    baseline: Baseline | None
+    left_s: float
+    """Seconds of burning that are still to come."""
+    burn: Burn | None
+    compared: tuple[CheckVerdict, ...]
+    """What the checks that compare cards and runs say now."""
+
+
 def certain(spec: RigSpec, profile: ProfileSpec, readings: Readings, baseline: Baseline | None) -> str | None:
     """Return why the burn's verdict is certain with what was read so far; None while it is not.
 
@@ -88,10 +101,17 @@ def certain(spec: RigSpec, profile: ProfileSpec, readings: Readings, baseline: B
     samples = readings.of_step(STEP)
     if not samples or samples[-1].t_mono_s - samples[0].t_mono_s < LEAST_S or len(cards(readings)) == 0:
         return None
-    left_s = profile.gpu_burn_seconds - (samples[-1].t_mono_s - samples[0].t_mono_s)
+    so_far = SoFar(
+        spec,
+        readings,
+        baseline,
+        profile.gpu_burn_seconds - (samples[-1].t_mono_s - samples[0].t_mono_s),
+        next((one for one in burns(readings, profile) if one.step == STEP), None),
+        (*cooling.resistance(spec, readings, baseline), *cooling.card_spread(spec, readings)),
+    )
     figures: list[Figure] = []
     for gpu in cards(readings):
-        found = list(_of_card(spec, profile, readings, baseline, gpu, left_s))
+        found = list(_of_card(so_far, gpu))
         if not found or not all(figure.certain for figure in found):
             return None
         figures += found
@@ -100,15 +120,9 @@ def certain(spec: RigSpec, profile: ProfileSpec, readings: Readings, baseline: B
     return f"all {len(figures)} figures of {len(cards(readings))} cards had settled, each clear of its limits"
 
 
-def _of_card(  # noqa: PLR0913, PLR0917 - what is judged, and what it is judged by
-    spec: RigSpec,
-    profile: ProfileSpec,
-    readings: Readings,
-    baseline: Baseline | None,
-    gpu: GpuFacts,
-    left_s: float,
-) -> Iterator[Figure]:
+def _of_card(so_far: SoFar, gpu: GpuFacts) -> Iterator[Figure]:
     """Every figure of one card; none where one cannot be foretold yet, which is no certainty."""
+    spec, readings, left_s = so_far.spec, so_far.readings, so_far.left_s
     core = _outlook(readings, gpu.uuid, "temp_c", left_s)
     power_w = cooling.settled_power_w(readings, gpu.uuid)
     if core is None or power_w is None:
@@ -122,29 +136,28 @@ def _of_card(  # noqa: PLR0913, PLR0917 - what is judged, and what it is judged 
     if least is not None and gpu.power_limit_w:
         share = power_w / gpu.power_limit_w
         yield Figure("power", share * (1 - DOUBT_SHARE), share * (1 + DOUBT_SHARE), (least,))
-    yield from _of_verdicts(spec, readings, baseline, gpu)
+    yield from _of_verdicts(so_far, gpu)
     if any(one.gpu.memory_temp_c is not None for one in load.loaded(readings, STEP, gpu.uuid)):
         memory = _outlook(readings, gpu.uuid, "memory_temp_c", left_s)
         asked = (spec.limits.max_settled_gpu_memory_temp_c, gpu.memory_max_temp_c)
         yield Figure("memory", *(memory or (-1000.0, 1000.0)), asked)
-    yield _rate(spec, profile, readings, gpu)
+    yield _rate(spec, so_far.burn, gpu)
 
 
-def _of_verdicts(spec: RigSpec, readings: Readings, baseline: Baseline | None, gpu: GpuFacts) -> Iterator[Figure]:
+def _of_verdicts(so_far: SoFar, gpu: GpuFacts) -> Iterator[Figure]:
     """What checks that compare say now, with what their figures can still do."""
-    for verdict in cooling.resistance(spec, readings, baseline):
-        if verdict.subject != gpu.subject or verdict.verdict in (Verdict.WARN, Verdict.ERROR):
-            continue
-        found = float(verdict.found) if isinstance(verdict.found, int | float) else 0.0
-        known = cooling.known_resistance(baseline, gpu.uuid, verdict.unit)
-        most = None if known is None else known * (1 + spec.limits.max_gpu_c_per_w_rise_share)
-        asked = verdict.expected if isinstance(verdict.expected, int | float) else None
-        yield Figure("resistance", found * (1 - DOUBT_RESISTANCE), found * (1 + DOUBT_RESISTANCE), (asked, most))
-    for verdict in cooling.card_spread(spec, readings):
-        if verdict.subject == gpu.subject and isinstance(verdict.found, int | float):
-            yield Figure(
-                "spread", verdict.found - DOUBT_C, verdict.found + DOUBT_C, (spec.limits.max_gpu_temp_spread_c,)
-            )
+    limits = so_far.spec.limits
+    for verdict in so_far.compared:
+        found = verdict.found
+        if verdict.subject != gpu.subject or not isinstance(found, int | float):
+            continue  # not judged now, and not later either: that the curve rests is a figure of its own
+        if verdict.check == cooling.RESISTANCE:
+            known = cooling.known_resistance(so_far.baseline, gpu.uuid, verdict.unit)
+            most = None if known is None else known * (1 + limits.max_gpu_c_per_w_rise_share)
+            asked = verdict.expected if isinstance(verdict.expected, int | float) else None
+            yield Figure("resistance", found * (1 - DOUBT_RESISTANCE), found * (1 + DOUBT_RESISTANCE), (asked, most))
+        else:
+            yield Figure("spread", found - DOUBT_C, found + DOUBT_C, (limits.max_gpu_temp_spread_c,))
 
 
 def _outlook(readings: Readings, uuid: str, sensor: str, left_s: float) -> tuple[float, float] | None:
@@ -205,9 +218,8 @@ def _still_rises(readings: Readings, uuid: str, left_s: float) -> tuple[float, f
     return min(expected, rise), max(expected, rise)
 
 
-def _rate(spec: RigSpec, profile: ProfileSpec, readings: Readings, gpu: GpuFacts) -> Figure:
+def _rate(spec: RigSpec, burn: Burn | None, gpu: GpuFacts) -> Figure:
     """The burner's rate in the stretch that the check would take; one that is falling is not certain."""
-    burn = next((one for one in burns(readings, profile) if one.step == STEP), None)
     unknown = Figure("rate", 0.0, 1e9, (spec.limits.min_burn_gflops, 1.0))
     if burn is None or burn.log is None or not burn.log.rows:
         return unknown

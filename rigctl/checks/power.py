@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from statistics import median
 from typing import TYPE_CHECKING
 
 from rigctl.checks import load
@@ -10,12 +12,21 @@ from rigctl.checks.cards import ABSENT, each_card
 from rigctl.checks.say import Say
 
 if TYPE_CHECKING:
+    from rigctl.model.baseline import Baseline
     from rigctl.model.reading import GpuFacts, Readings, Sample
     from rigctl.model.spec import ProfileSpec, RigSpec
     from rigctl.model.verdict import CheckVerdict
 
 _ROUNDING_W = 1.0
 """Limits are set in whole watts."""
+_IDLE_RISE = 1.5
+"""A card may draw so many times what it drew at rest in its newest accepted run: sensors read ± 5 W there."""
+_MOST_W = 2000.0
+"""No card draws as much."""
+_POWER_CAP = 0x4
+"""NVML's bit for a clock that the power limit holds."""
+_CAPPED_SHARE, _CAPPED_BELOW = 0.9, 0.1
+"""A card that is capped in so many of its samples may stay so far below the declared share."""
 _RAMP = "ramp"
 """The step of samples that are taken while the guard raises the limits to their own."""
 
@@ -52,8 +63,40 @@ def _limits_seen(readings: Readings, uuid: str) -> list[float]:
     return sorted(seen)
 
 
+def idle(spec: RigSpec, readings: Readings, baseline: Baseline | None) -> list[CheckVerdict]:
+    """A card at rest draws little; one that does not rest is awake, busy, or its supply or memory is at fault."""
+
+    def judge(gpu: GpuFacts, say: Say) -> CheckVerdict:
+        most, source = spec.limits.max_idle_power_w, spec.source("limits.max_idle_power_w")
+        before = baseline.figure("power.idle", gpu.uuid) if baseline is not None else None
+        if most is None and before is not None and baseline is not None:
+            most, source = before * _IDLE_RISE, f"{_IDLE_RISE:g} × this card's {before:.0f} W in run {baseline.run_id}"
+        rest = [one for s in readings.of_step("idle") for one in s.gpus if one.uuid == gpu.uuid and one.error is None]
+        watts = [one.power_w for one in rest if one.power_w is not None]
+        if most is None:
+            return say.skipped("the spec sets no idle power, and no accepted run of this card shows one")
+        say = replace(say, expected=round(most, 1), source=source)
+        if len(watts) < load.FEWEST:
+            return say.error(f"{len(watts)} readings of its power at rest", f"nvidia-smi -q -d POWER on {readings.rig}")
+        found = median(watts)
+        if not 0 < found <= _MOST_W:
+            return say.error(f"{found:g} W at rest is no power of a card", "its sensor is wrong: reboot, then RMA")
+        busy = [one.util_pct for one in rest if (one.util_pct or 0) > 0]
+        reason = f"{found:.0f} W at rest, at most {most:.0f} W are expected"
+        if found > most:
+            fix = "`nvidia-smi` on the rig: who uses the card, does its memory clock come down (P8), is persistence on?"
+            return say.failed(reason + (f"; it was at work in {len(busy)} samples" if busy else ""), found, fix)
+        return say.passed(reason, found)
+
+    return each_card(Say("power.idle", unit="W"), spec, readings, judge)
+
+
 def share_of_limit(spec: RigSpec, readings: Readings) -> list[CheckVerdict]:
-    """Each card draws most of its limit in the burn's last third: a card that cannot is held back by something."""
+    """Each card draws its limit in the burn's last third: less is held back by something, more is not limited.
+
+    A card whose driver says nearly all the time that its power cap holds it has reached what it may take, though its
+    mean stays a little below: the cap is about moments, and about each of several rails.
+    """
     least = spec.limits.min_power_share_of_limit
     source = spec.source("limits.min_power_share_of_limit")
     say = Say("power.share_of_limit", expected=least, unit="share", source=source)
@@ -69,16 +112,30 @@ def share_of_limit(spec: RigSpec, readings: Readings) -> list[CheckVerdict]:
             return say.error("the card does not tell its limit", f"nvidia-smi -q -d POWER on {readings.rig}")
         if cut := load.cut_short(readings, "gpu_burn"):
             return say.error(f"nothing settled: {cut.reason}", cut.fix)
+        if not 0 <= load.mean(watts) <= _MOST_W:
+            return say.error(f"{load.mean(watts):g} W is no power of a card", "its sensor is wrong: reboot, then RMA")
+        masks = [one.gpu.throttle for one in settled if one.gpu.throttle is not None]
+        capped = sum(bool(mask & _POWER_CAP) for mask in masks) / len(masks) if masks else 0.0
         share = load.mean(watts) / bound
         reason = f"{load.mean(watts):.0f} W of {bound:g} W in the burn's last third ({share:.0%})"
-        if least is None:
+        reason += f", power cap in {capped:.0%} of samples"
+        if least is None and share <= spec.limits.max_power_share_of_limit:
             return say.unlearned(reason, share, readings.rig)
-        if share < least:
-            fix = "see throttle reasons and temperature first; then power cables, and gpu-burn's own rate"
-            return say.failed(f"{reason}; at least {least:.0%} were expected", share, fix)
-        return say.passed(reason, share)
+        return _share(say, spec, share, capped, reason)
 
     return each_card(say, spec, readings, judge)
+
+
+def _share(say: Say, spec: RigSpec, share: float, capped: float, reason: str) -> CheckVerdict:
+    least, most = spec.limits.min_power_share_of_limit or 0.0, spec.limits.max_power_share_of_limit
+    if share > most:
+        say = replace(say, expected=most, source=spec.source("limits.max_power_share_of_limit"))
+        fix = "its limit does not hold, or its power sensor is wrong: compare the wall meter; VBIOS, then RMA"
+        return say.failed(f"{reason}; at most {most:.0%} are expected", share, fix)
+    if share >= least or (capped >= _CAPPED_SHARE and share >= least - _CAPPED_BELOW):
+        return say.passed(reason, share)
+    fix = "see throttle reasons and temperature first; then power cables, and gpu-burn's own rate"
+    return say.failed(f"{reason}; at least {least:.0%} were expected", share, fix)
 
 
 def wall(spec: RigSpec, readings: Readings, profile: ProfileSpec) -> list[CheckVerdict]:
@@ -104,7 +161,7 @@ def _wall(spec: RigSpec, readings: Readings, step: str, nominal: float) -> Check
     if cut := load.cut_short(readings, step):
         return say.error(f"nothing settled: {cut.reason}", cut.fix)
     if len(watts) < max(load.FEWEST, at_wall.FEWEST_SHARE * len(samples)):
-        return _unread(say, spec, readings, samples, len(watts))
+        return unread(say, spec, readings, samples, len(watts))
     if doubt := at_wall.doubt(readings, step):
         return unbelieved(say, spec, doubt)
     found = load.mean(watts)
@@ -124,7 +181,8 @@ def unbelieved(say: Say, spec: RigSpec, doubt: str) -> CheckVerdict:
     return say.error(doubt, fix)
 
 
-def _unread(say: Say, spec: RigSpec, readings: Readings, samples: list[Sample], count: int) -> CheckVerdict:
+def unread(say: Say, spec: RigSpec, readings: Readings, samples: list[Sample], count: int) -> CheckVerdict:
+    """Say that a meter was read too seldom: `count` times in `samples`."""
     meter = spec.wall_meter
     said = next((sample.wall_error for sample in reversed(samples) if sample.wall_error), None)
     if meter is not None and meter.asked is None:

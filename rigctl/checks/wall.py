@@ -20,6 +20,8 @@ of a UPS."""
 FOLLOWS_SHARE = 0.2
 """A meter must show at least so much of a change inside the rig: supplies lose power and never make any, so all of it
 and more has to come through the wall, and what is left out is for the meter's steps and delay."""
+LARGE_SHARE = 0.2
+"""A change of so much of the wall power goes the same way outside, whatever else hangs on the meter."""
 MOST_TIMES = 10.0
 """Under a GPU load, no rig takes so many times what its cards take: the meter has lost its scale."""
 
@@ -52,7 +54,9 @@ def state(readings: Readings, step: str) -> State | None:
     read = [
         (one.wall_power_w, sum(watts), one.cpu_power_w)
         for one in samples
-        if one.wall_power_w is not None and one.gpus and None not in (watts := [gpu.power_w for gpu in one.gpus])
+        if one.wall_power_w is not None
+        and one.gpus
+        and len(watts := [gpu.power_w for gpu in one.gpus if gpu.power_w is not None]) == len(one.gpus)
     ]
     if len(read) < max(load.FEWEST, FEWEST_SHARE * len(samples)):
         return None
@@ -88,7 +92,9 @@ def _stuck(own: State, known: Sequence[State]) -> str | None:
     alike = [(one, two) for one, two in pairs if (one.cpu_w is None) == (two.cpu_w is None)]
     for one, two in alike:
         inside_w, wall_w = two.inside_w - one.inside_w, two.wall_w - one.wall_w
-        if abs(inside_w) >= TOLD_APART_W and wall_w * (1 if inside_w > 0 else -1) < FOLLOWS_SHARE * abs(inside_w):
+        stands = abs(inside_w) >= TOLD_APART_W and abs(wall_w) < FOLLOWS_SHARE * abs(inside_w)
+        large = abs(inside_w) >= LARGE_SHARE * max(one.wall_w, two.wall_w)
+        if stands or (large and inside_w * wall_w < 0):
             return (
                 f"the meter is stuck: from step {one.step} to {two.step} the rig's own sensors changed by"
                 f" {inside_w:+.0f} W and the meter by {wall_w:+.0f} W ({two.wall_w:.0f} W)"

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rigctl.model.spec import ProfileSpec, RigSpec
 
 EVERY_S = 10.0
-"""So often the question is asked, seconds of the rig's clock: an answer takes some hundredths of a second."""
+"""So often the question is asked, seconds of the rig's clock: eight cards take some tenths of a second."""
 REST = ("before", "idle")
 
 

@@ -146,7 +146,10 @@ class RigMeasurement:
     def _measure(self, session: RigSession) -> None:
         facts = self._facts(session)
         self._quick_checks(facts)
-        if not has_load(self.rig.spec, self.profile):
+        hangs = any(probe.exit_status is None for probe in facts.probes)
+        if hangs:
+            self._ended(left="idle; nothing was put to work (its driver does not answer)")
+        elif not has_load(self.rig.spec, self.profile):
             self._probe(session)
         elif not facts.gpus:
             reason = facts.driver.nvml_error or "no card is visible"
@@ -154,7 +157,8 @@ class RigMeasurement:
             self._ended(left=f"idle; no load was started ({reason})")
         else:
             self._carry_out(session, facts)
-        self._probes(session, facts)
+        if not hangs:
+            self._probes(session)
         self._kernel(session)
 
     def _go_on(self) -> None:
@@ -226,10 +230,8 @@ class RigMeasurement:
         self._started = False
         self._ended(left=_still_running(left) or (self.outcome.left or "idle") + self._put_back())
 
-    def _probes(self, session: RigSession, facts: Facts) -> None:
+    def _probes(self, session: RigSession) -> None:
         """Ask nvidia-smi through the agent, which bounds it: after a load a dead card may answer nobody any more."""
-        if any(probe.exit_status is None for probe in facts.probes):
-            return  # it did not even answer for the facts, which say so
         self._at("probes")
         reply = session.ask("probes", during="probes", timeout_s=PROBES_TIMEOUT_S)
         self.run_dir.write_json_atomic(f"{self.rig.name}/{PROBES}", reply)

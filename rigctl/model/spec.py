@@ -82,6 +82,10 @@ class LimitsSpec(_Literal):
     max_cpu_temp_c: float | None = Field(default=None, gt=0, lt=120)
     min_power_share_of_limit: float | None = Field(default=None, gt=0, le=1)
     """Mean power in the burn's last third ÷ power limit."""
+    max_power_share_of_limit: float = Field(default=1.05, ge=1, le=2)
+    """The same at most: a card that draws more does not keep to its limit, or tells its power wrongly."""
+    max_idle_power_w: float | None = Field(default=None, gt=0, lt=1000)
+    """What a card may draw at rest, W; None: 1.5 × its own accepted run alone."""
     max_bad_throttle_share: float = Field(default=0.0, ge=0, le=1)
     """Share of loaded samples with hardware slowdown, thermal slowdown or power brake."""
     min_burn_gflops: float | None = Field(default=None, gt=0)
@@ -90,6 +94,8 @@ class LimitsSpec(_Literal):
     wall_power_gpu_burn_w: float | None = Field(default=None, gt=0)
     wall_power_all_burn_w: float | None = Field(default=None, gt=0)
     wall_power_tolerance_share: float = Field(default=0.10, gt=0, lt=1)
+    max_wall_residual_share: float | None = Field(default=None, gt=0, lt=1)
+    """What the wall gives under load and neither cards nor CPU take, ÷ wall power: supply, board, memory, fans."""
 
 
 class CoolingSpec(_Literal):

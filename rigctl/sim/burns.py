@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from rigctl.model.reading import DriverFacts, Facts, GpuFacts, GpuSample, Readings, RigEvent, Sample
-from rigctl.sim.machine.hardware.rigsim import thermal
+from rigctl.sim.machine.hardware.rigsim import electrical, thermal
 from rigctl.sim.machine.hardware.rigsim.build import build_machine
 from rigctl.sim.machine.hardware.rigsim.faults import new_fault
 
@@ -43,6 +43,7 @@ class Burn:
     def __post_init__(self) -> None:
         """Build the machine."""
         self._machine = build_machine(self.identity, self.seed)
+        self._shown = electrical.Shown()
         self._applied: list[Applied] = [new_fault(name, words, "now", BOOT) for name, words in self.faults]
 
     def run(self) -> Readings:
@@ -52,6 +53,7 @@ class Burn:
         for card in machine.cards:
             card.limit_w = self.limit_w or card.limit_w
             card.temp_c = machine.room_c
+        electrical.follow(machine, self._applied)
         machine.coolant_c = machine.room_c
         # A rig that has been on for a while rests warmer than its room.
         machine.step(120.0)
@@ -97,7 +99,8 @@ class Burn:
             step=step,
             gpus=tuple(self._gpu(card) for card in machine.cards),
             fans_rpm={f"nct6798 {label}": rpm for label, rpm in tachometers.items()},
-            wall_power_w=machine.wall_w,
+            wall_power_w=self._shown.power_w(machine.wall_w, self._applied),
+            cpu_power_w=machine.cpu_w,
         )
 
     def _gpu(self, card: Card) -> GpuSample:

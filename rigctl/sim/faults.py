@@ -68,7 +68,19 @@ _IN_THE_FIELD = {
     "fan_stuck": "A cable touches a blade, or a bearing has gone.",
     "tachometer_lies": "A fan controller reports what it asks for, and not what the fan does.",
     "sensors_invalid": "A sensor says N/A, an error, or zero, after a while of work or from the start.",
+    "card_swapped": "A colleague lent the card to another rig and put a twin of it in; its history is another one's.",
+    "card_moved": "After cleaning, the cards went back in another order; bridges, lanes and cooling differ by slot.",
+    "wrong_card": "Two rigs were open at once, and a card went back into the wrong one.",
+    "vbios_changed": "A card was used for mining before, or an update tool offered itself: limits and fans differ.",
+    "bios_defaults": "The board's battery is flat, or a BIOS update forgot the profile; five things are odd at once.",
+    "foreign_module": "A tool for lights, fans or virtual cameras brought a kernel module of its own.",
+    "nvme_added": "A second disk goes in, and every card has another bus number the next day.",
     "burn_errors": "Memory or core of a card is unstable; gpu-burn says FAULTY at its end and still exits 0.",
+    "power_limit_low": "A power cable's sense pins tell the card that less may be drawn, or a limit was set by hand.",
+    "power_brake": "The supply is overloaded or too warm, or a power cable to the card is loose.",
+    "idle_power_high": "The memory clock does not come down: a display, a driver fault, or somebody's process.",
+    "wall_meter_stuck": "The plug's metering chip hangs while its network still answers.",
+    "wall_meter_absurd": "The plug's calibration is lost, or it counts in other units after an upgrade.",
     "wall_meter_offline": "The meter has lost its wireless network, or somebody unplugged it.",
 }
 
@@ -92,7 +104,11 @@ _OTHERS_IN_THE_FIELD = {
     "(canonical/nvidia-graphics-drivers#78, NVIDIA/deepops#1186).",
     "ssh_down": "The server is restarted by an upgrade, or a switch port flaps, in the middle of a burn.",
 }
-_NEEDS = {"driver_library_mismatch": "a driver from apt, loaded (provision the rig first)"}
+_ACCEPTED = "an accepted run of the rig to compare with (`rigctl accept`)"
+_NEEDS = {
+    **dict.fromkeys(("card_swapped", "card_moved", "vbios_changed", "bios_defaults", "foreign_module"), _ACCEPTED),
+    "driver_library_mismatch": "a driver from apt, loaded (provision the rig first)",
+}
 _MET = {
     "driver_library_mismatch": "goes back to the asked branch in one transaction; where no source has it any more, "
     "refuses and says who has",

@@ -69,12 +69,11 @@ def learn(runs: Sequence[RunDir], rig: str, *, despite: Sequence[str] = ()) -> D
     accepted: set[str] = set()
     for run in runs:
         asked, profile = _asked(run, rig)
-        shown = _judge_again(run, asked, profile)
-        against = [v for v in shown.verdicts if v.verdict in _BAD]
+        against = [v for v in _judge(run, rig, asked.spec) if v.verdict in _BAD]
         if left := [v for v in against if v.check not in despite]:
             raise Unfit(run.run_id, left)
         accepted |= {v.check for v in against}
-        seen.append((run, shown))
+        seen.append((run, _look(run, asked, profile)))
     newest = _asked(runs[-1], rig)[0].spec
     names = tuple(run.run_id for run, _ in seen)
     draft = Draft(rig, newest.rig_class, names, _kept(newest), _kept_sources(newest), despite=tuple(sorted(accepted)))
@@ -109,16 +108,22 @@ def _asked(run: RunDir, rig: str) -> tuple[RunRig, ProfileSpec]:
     return own, own.profile
 
 
-def _judge_again(run: RunDir, asked: RunRig, profile: ProfileSpec) -> Seen:
-    """Judge the rig once more with an open figure for every limit that its class does not set yet."""
-    readings = run.readings(asked.name)
-    spec = asked.spec
+def _judge(run: RunDir, rig: str, spec: RigSpec) -> tuple[CheckVerdict, ...]:
+    (judged,) = judge_run(run, instead={rig: spec}).rigs
+    return judged.verdicts
+
+
+def _look(run: RunDir, asked: RunRig, profile: ProfileSpec) -> Seen:
+    """Judge the rig once more with an open figure for every limit that its class does not set yet.
+
+    What stays unmeasured only then is no word against the rig: nothing was asked of it. Waived deviations are no
+    figures of a healthy rig.
+    """
+    readings, spec = run.readings(asked.name), asked.spec
     for row in ROWS:
         if row.opened and _value(spec, row.key) is None and row.when(readings):
             spec = _with(spec, row.opened)
-    (judged,) = judge_run(run, instead={asked.name: spec}).rigs
-    waived = {v.key for v in judged.verdicts if v.verdict is Verdict.WAIVED}
-    kept = tuple(v for v in judged.verdicts if v.key not in waived)
+    kept = tuple(v for v in _judge(run, asked.name, spec) if v.verdict is not Verdict.WAIVED)
     return Seen(kept, readings, profile)
 
 

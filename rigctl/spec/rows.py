@@ -35,6 +35,8 @@ _NO_TEMPERATURE = 119.9
 """°C; above every rig, within the spec's bounds."""
 _NO_SPREAD, _NO_REST = 59.9, 89.9
 """°C; above every rig, within the spec's bounds."""
+_NO_IDLE_W = 999.0
+"""W; above every card at rest, within the spec's bounds."""
 _NO_WATTS, _ALL_WATTS = 20_000.0, 0.999
 """A nominal power and a tolerance between which every rig's power lies: 20 W to 40 kW."""
 
@@ -190,6 +192,8 @@ _CPU = Margin(
 _SENSORS = Margin(
     "− 0.02", "differences between power sensors; the reference class has as much (0.92 seen, 0.90 asked)", add=-0.02
 )
+_AT_REST = Margin("+ 15 W", "its sensor's ± 5 W, a display, or a driver that rests less deeply", add=15)
+_SUPPLY = Margin("+ 0.05", "the meter itself, a warmer supply, fans that turn faster", add=0.05)
 _NOT_SLOWED = Margin("", "a healthy card is not slowed down for heat or power brake more than this one was")
 _TWO_SIDED = Margin("", "judged in both directions, with wall_power_tolerance_share on either side")
 _RATE = Margin("× 0.93", _REPEATS, factor=0.93)
@@ -267,6 +271,15 @@ ROWS: tuple[Row, ...] = (
         opened={"limits.max_cpu_temp_c": _NO_TEMPERATURE},
     ),
     Row("limits.min_power_share_of_limit", "power.share_of_limit", "at least", "share", _SENSORS, step=0.01),
+    Row(
+        "limits.max_idle_power_w",
+        "power.idle",
+        "at most",
+        "W",
+        _AT_REST,
+        step=1,
+        opened={"limits.max_idle_power_w": _NO_IDLE_W},
+    ),
     Row("limits.max_bad_throttle_share", "thermals.throttle", "at most", "share", _NOT_SLOWED, step=0.01),
     Row("limits.min_burn_gflops", "throughput.burn_gflops", "at least", "Gflop/s", _RATE),
     Row(
@@ -297,6 +310,16 @@ ROWS: tuple[Row, ...] = (
         Row(f"limits.min_p2p_{ways}_gb_per_s", check, "at least", "GB/s", _RATE, seen=_of_joined(check), needs=_JOINED)
         for ways, check in (("one_way", "throughput.p2p_one_way"), ("both_ways", "throughput.p2p_both_ways"))
     ),
+    Row(
+        "limits.max_wall_residual_share",
+        "power.residual",
+        "at most",
+        "share",
+        _SUPPLY,
+        step=0.01,
+        opened={"limits.max_wall_residual_share": _ALL_WATTS},
+        when=_has_wall,
+    ),
     Row("training.min_tokens_per_s", "throughput.training", "at least", "tokens/s", _TOKENS),
 )
 """In the order of the spec."""
@@ -307,6 +330,7 @@ NOT_LEARNED: Mapping[str, str] = {
     "limits.max_aer_corrected_per_min": _COUNTER,
     "limits.max_probe_seconds": "how long a driver takes differs from boot to boot; a bound is a choice",
     "limits.max_gpu_c_per_w_rise_share": "a choice of people, not a reading",
+    "limits.max_power_share_of_limit": "a choice of people, not a reading",
     "limits.wall_power_tolerance_share": "a choice of people, not a reading",
     "limits.guard_max_gpu_memory_temp_c": "the card's own limit − 5 °C holds without it; a tighter one is a choice",
     "limits.guard_max_cpu_temp_c": "what the sensor calls critical − 5 °C holds without it; a tighter one is a choice",

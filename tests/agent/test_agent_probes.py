@@ -132,6 +132,11 @@ def test_facts_say_that_the_driver_does_not_answer_and_all_else(quick, monkeypat
     assert told["driver"]["nvml_error"] == "no answer within 0.2 s"
     assert told["probes"][0]["exit_status"] is None
     assert told["hostname"]
+    begun = time.monotonic()
+    looked = commands.probe("/opt/gpuburn", "/opt/torch")
+    assert looked["sample"] is None
+    assert looked["facts"]["probes"][0]["exit_status"] is None
+    assert time.monotonic() - begun < 15
 
 
 def test_where_a_stuck_process_waits_is_read_from_proc(tmp_path):

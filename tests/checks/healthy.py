@@ -96,6 +96,8 @@ def spec(**changes: Any) -> RigSpec:
         guard_max_gpu_temp_c=85,
         max_cpu_temp_c=90,
         min_power_share_of_limit=0.90,
+        max_idle_power_w=40,
+        max_wall_residual_share=0.30,
         min_burn_gflops=25_000,
         max_probe_seconds=10,
         min_p2p_one_way_gb_per_s=50,
@@ -264,7 +266,8 @@ def samples() -> tuple[Sample, ...]:
         step = step_at(t)
         cards = (gpu_sample(0, t), gpu_sample(1, t))
         busy = cards[0].util_pct == 100
-        wall = {"all_burn": 1238.0, "gpu_burn": 1120.0, "train": 1050.0}.get(step, 160.0) if busy else 160.0
+        wall = {"all_burn": 1238.0, "gpu_burn": 1120.0, "train": 1110.0}.get(step, 160.0) if busy else 160.0
+        wall += 125.0 if step == "cpu_burn" else 0.0
         taken.append(
             Sample(
                 seq=seq,
@@ -274,6 +277,7 @@ def samples() -> tuple[Sample, ...]:
                 step=step,
                 gpus=cards,
                 cpu_temp_c=78.0 if step in ("cpu_burn", "all_burn") else 45.0,
+                cpu_power_w=140.0 if step in ("cpu_burn", "all_burn") else 27.0,
                 fans_rpm={"d5next Pump speed": 2800 + seq % 7, "nct6798 fan3": 0},
                 wall_power_w=wall,
                 controller_wall_s=T0 + t + 0.4,

@@ -100,7 +100,11 @@ FAILS = {
     "thermals.cpu_temp": {"samples": h.with_samples(("cpu_burn",), cpu_temp_c=95.0)},
     "power.limit": {"facts": h.facts(gpus=(h.gpu(0), h.gpu(1, power_limit_w=350.0)))},
     "power.share_of_limit": under_load(power_w=300.0),
-    "power.wall": {"samples": h.with_samples(("all_burn",), wall_power_w=1010.0)},
+    "power.idle": {
+        "samples": h.with_gpu_samples(lambda gpu, _: {"power_w": 104.0} if gpu.slot == 2 else {}, ("idle",))
+    },
+    "power.wall": {"samples": h.with_samples(("all_burn",), wall_power_w=1420.0)},
+    "power.residual": {"samples": h.with_samples(("gpu_burn",), wall_power_w=1340.0)},
     "software.gpu_burn_build": {
         "facts": h.facts(tools=tools(gpu_burn_build={"commit": "3ead140", "compute_capabilities": "['7.5']"}))
     },
@@ -239,7 +243,10 @@ def test_a_card_that_stops_working_in_the_burn_has_a_rate_of_zero():
 @pytest.mark.parametrize("step", ["gpu_burn", "all_burn"])
 def test_the_wall_is_two_sided_and_judged_per_load(step):
     limits = {"wall_power_gpu_burn_w": 1120.0}
-    for watts, word in ((700.0, "FAIL"), (1500.0, "FAIL"), (1180.0, "PASS")):
-        readings = h.readings(samples=h.with_samples((step,), wall_power_w=watts))
+    for card_w, watts, word in ((360.0, 960.0, "FAIL"), (440.0, 1500.0, "FAIL"), (440.0, 1180.0, "PASS")):
+        cards = h.with_gpu_samples(lambda _gpu, s, w=card_w: {"power_w": w} if s.step == step else {})
+        readings = h.readings(
+            samples=[s.model_copy(update={"wall_power_w": watts}) if s.step == step else s for s in cards]
+        )
         (found,) = [v for v in all_verdicts(h.spec(limits=limits), readings) if v.key == f"power.wall[{step}]"]
         assert found.verdict is Verdict[word]

@@ -116,6 +116,35 @@ def test_burn_errors(daemon):
     assert state["gpu.1.compute_errors_per_s"] == "500"
 
 
+def test_faults_of_the_power_are_felt_and_go_away(daemon):
+    power_w = float(tick(daemon, 5)["gpu.1.power_mw"]) / 1000
+    assert float(apply(daemon, "idle_power_high", slot="2")["gpu.1.power_mw"]) / 1000 > power_w + 60
+    assert apply(daemon, "power_limit_low", slot="2")["gpu.1.power_limit_mw"] == "300000"
+    put_load(daemon.paths, "gpu 0 compute 1 0", "gpu 1 compute 1 0")
+    apply(daemon, "power_brake", slot="1")
+    state = tick(daemon, 5)
+    assert int(state["gpu.0.throttle"]) & 0x80
+    assert int(state["gpu.1.throttle"]) & 0x84 == 0x4
+    assert sorted(faultctl.clear(daemon.paths, None)) == ["idle_power_high", "power_brake", "power_limit_low"]
+    state = tick(daemon, 5)
+    assert state["gpu.1.power_limit_mw"] != "300000"
+    assert not int(state["gpu.0.throttle"]) & 0x80
+
+
+def test_a_wall_meter_can_be_stuck_or_lose_its_scale(daemon):
+    tick(daemon, 5)
+    base = f"http://127.0.0.1:{daemon.meter.port}"
+    rest_w = daemon.wall_w
+    apply(daemon, "wall_meter_stuck")
+    put_load(daemon.paths, "gpu 0 compute 1 0", "gpu 1 compute 1 0")
+    tick(daemon, 20)
+    assert daemon.wall_w > rest_w + 500
+    assert get(f"{base}/rpc/Switch.GetStatus?id=0")["apower"] == pytest.approx(rest_w, rel=0.1)
+    assert faultctl.clear(daemon.paths, None) == ["wall_meter_stuck"]
+    apply(daemon, "wall_meter_absurd")
+    assert get(f"{base}/rpc/Switch.GetStatus?id=0")["apower"] == pytest.approx(daemon.wall_w / 10, abs=0.1)
+
+
 def test_wall_meter_speaks_two_languages_and_can_be_offline(daemon):
     tick(daemon, 5)
     base = f"http://127.0.0.1:{daemon.meter.port}"

@@ -231,6 +231,14 @@ def test_rounding_never_takes_the_margin_away(figure):
         assert abs(limit - exact) <= step + slack
 
 
+def test_what_is_unmeasured_only_because_it_was_asked_for_while_learning_is_no_word_against_the_rig(tmp_path):
+    cool = h.readings(samples=h.with_samples(("cpu_burn", "all_burn"), cpu_temp_c=None))
+    run = accepted(tmp_path, cool, spec=h.spec(limits={"max_cpu_temp_c": None}))
+    draft = learn([run], "rig1")
+    assert "max_cpu_temp_c" not in draft.spec["limits"]
+    assert "samples show a CPU temperature" in draft.missing["limits.max_cpu_temp_c"]
+
+
 def test_two_models_are_no_class(tmp_path):
     mixed = h.readings(facts=h.facts(gpus=(h.gpu(0), h.gpu(1, name="NVIDIA GeForce RTX 3090"))))
     with pytest.raises(UsageError, match="are not alike"):

@@ -24,7 +24,7 @@ RIGCTL = Path(sys.executable).parent / "rigctl"
 RIG_CLASS = "octo_h100"
 LINKS = 18
 PROFILE = {
-    "idle_seconds": 1,
+    "idle_seconds": 6,
     "cpu_burn_seconds": 4,
     "gpu_burn_seconds": 30,
     "all_burn_seconds": 8,
@@ -43,8 +43,8 @@ def park(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     options = sim.UpOptions(
         count=1, rig_class=RIG_CLASS, archive="2026", time_scale=5, directory=folder / "state", training=False
     )
-    state = sim.up(options)
     try:
+        state = sim.up(options)
         extra = state.inventory / "group_vars" / "all" / "tests.yml"
         extra.write_text(yaml.safe_dump({"rig_profiles": {"burn": PROFILE}}), encoding="utf-8")
         roles = "nvidia_driver,cuda,gpu_burn,cpu_burn"
@@ -52,7 +52,7 @@ def park(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         assert done.returncode == 0, done.stdout + done.stderr
         yield state.inventory
     finally:
-        sim.down(state.directory)
+        sim.down(options.directory)
 
 
 def rigctl(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:

@@ -10,7 +10,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-from . import module, pcibus, sysfs, thermal
+from . import changes, electrical, module, pcibus, sysfs, thermal
 from .build import build_machine
 from .faults import HARDWARE_FAULTS, Applied, Status, locked_book, read_book
 from .kernellog import BOOT_ID, ERROR, KernelLog
@@ -36,7 +36,7 @@ class Daemon:
 
     def __init__(self, paths: Paths, identity: dict[str, Any], tuning: dict[str, Any], port: int = METER_PORT) -> None:
         self.paths = paths
-        self.identity = identity
+        self.identity = self._given = identity
         self.time_scale = float(tuning.get("time_scale", 1.0))
         self.machine = build_machine(identity, int(tuning.get("seed", 0)))
         self.wiring = Wiring()
@@ -44,7 +44,9 @@ class Daemon:
         self.cpu_meter = CpuMeter()
         self.wall_energy_j = 0.0
         self.wall_w = self.machine.wall_w
-        self.meter = WallMeter(lambda: (self.wall_w, self.wall_energy_j), float(identity["machine"]["mains_v"]), port)
+        self.shown = electrical.Shown()
+        self.shown_w = self.wall_w
+        self.meter = WallMeter(lambda: (self.shown_w, self.wall_energy_j), float(identity["machine"]["mains_v"]), port)
         self.faults: list[Applied] = []
         self._book_stamp: tuple[int, int] | None = None
         self._module = self._seen_module()
@@ -76,10 +78,13 @@ class Daemon:
         uses = self._follow_loads()
         if self._ticks % CPU_EVERY == 0:
             self.machine.cpu_load = self.cpu_meter.read(time.monotonic())
-        thermal.follow(self.machine, [one for one in self.faults if one.active])
+        active = [one for one in self.faults if one.active]
+        thermal.follow(self.machine, active)
+        electrical.follow(self.machine, active)
         self.machine.step(dt_s, self.time_scale)
         self._lose_cards(self.wiring.step(dt_s, self.machine.cards, [one for one in self.faults if one.active]))
         self.wall_w = self.machine.wall_w
+        self.shown_w = self.shown.power_w(self.wall_w, active)
         self.wall_energy_j += self.wall_w * dt_s
         self.meter.set_online(online=self._fault("wall_meter_offline") is None)
         self._show(uses)
@@ -105,6 +110,9 @@ class Daemon:
         if stamp != self._book_stamp:
             self._book_stamp = stamp
             self.faults = read_book(self.paths.faults)
+            active = [one for one in self.faults if one.active]
+            self.identity = changes.changed(self._given, active)
+            changes.show(self.paths, self._given, self.identity, active)
 
     def _happen(self, status: Status) -> None:
         """Let the faults that wait as `status` says happen, and say so in the book.

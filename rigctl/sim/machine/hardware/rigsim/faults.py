@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from .changes import IDENTITY_FAULTS
 from .state import write_atomically
 
 if TYPE_CHECKING:
@@ -197,10 +198,48 @@ CATALOGUE: tuple[FaultInfo, ...] = (
         ),
     ),
     FaultInfo(
+        "power_limit_low",
+        "A card keeps to a lower power limit than the asked one.",
+        found_by=("power.limit",),
+        exit_code=1,
+        parameters=(SLOT, Parameter("watts", default=300, low=50, high=2000, summary="the limit, W")),
+    ),
+    FaultInfo(
+        "power_brake",
+        "Supply or board signal power brake to a card, which halves its clock under load.",
+        found_by=("thermals.throttle",),
+        exit_code=1,
+        parameters=(SLOT,),
+    ),
+    FaultInfo(
+        "idle_power_high",
+        "A card does not rest: it draws far more than its standby power while it has nothing to do.",
+        found_by=("power.idle",),
+        exit_code=1,
+        parameters=(SLOT, Parameter("watts", default=80, low=1, high=500, summary="how much more, W")),
+    ),
+    FaultInfo(
+        "wall_meter_stuck",
+        "The wall meter goes on showing what it showed when it got stuck.",
+        found_by=("power.wall",),
+        exit_code=3,
+    ),
+    FaultInfo(
+        "wall_meter_absurd",
+        "The wall meter shows a tenth of the power, or another wrong share of it.",
+        found_by=("power.wall",),
+        exit_code=3,
+        parameters=(Parameter("pct", default=10, low=0, high=10_000, summary="what it shows of the power, %"),),
+    ),
+    FaultInfo(
         "wall_meter_offline",
         "The wall meter does not answer; its port is closed.",
         found_by=("power.wall",),
         exit_code=3,
+    ),
+    *(
+        FaultInfo(name, summary, found_by, int(bool(found_by)), (SLOT,) if of_card else ())
+        for name, summary, found_by, of_card in IDENTITY_FAULTS
     ),
 )
 HARDWARE_FAULTS: dict[str, FaultInfo] = {info.name: info for info in CATALOGUE}

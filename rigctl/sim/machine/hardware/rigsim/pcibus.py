@@ -31,7 +31,8 @@ def address(bus_id: str) -> str:
     return bus_id[4:].lower()
 
 
-def _folder(paths: Paths, card: Mapping[str, Any]) -> Path:
+def folder(paths: Paths, card: Mapping[str, Any]) -> Path:
+    """A card's own folder, below its root port."""
     return paths.sys / "devices/pci0000:00" / root_port(int(card["slot"])) / address(str(card["pci_bus_id"]))
 
 
@@ -42,15 +43,15 @@ def prepare(paths: Paths, identity: Mapping[str, Any]) -> None:
     handled.mkdir(parents=True, exist_ok=True)
     (paths.sys / "bus/pci/devices").mkdir(parents=True, exist_ok=True)
     for card in identity["cards"]:
-        folder, port = _folder(paths, card), root_port(int(card["slot"]))
-        folder.mkdir(parents=True, exist_ok=True)
+        place, port = folder(paths, card), root_port(int(card["slot"]))
+        place.mkdir(parents=True, exist_ok=True)
         # Firmware of boards with one node often tells none.
         node = card.get("socket", 0) if len(sockets) > 1 else -1
-        for device in (folder, folder.parent):
+        for device in (place, place.parent):
             write_atomically(device / "numa_node", f"{node}\n")
             _count(device, 0)
         (handled / f"{port}:pcie002").mkdir(exist_ok=True)
-        _link(paths, folder.parent)
+        _link(paths, place.parent)
     online = paths.sys / "devices/system/node/online"
     online.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(online, f"0-{len(sockets) - 1}\n" if len(sockets) > 1 else f"{ONE_NODE}\n")
@@ -61,21 +62,21 @@ def update(
 ) -> None:
     """List the cards in the slots `present`, and write what each root port has counted."""
     for card in identity["cards"]:
-        folder = _folder(paths, card)
-        link = paths.sys / "bus/pci/devices" / folder.name
+        place = folder(paths, card)
+        link = paths.sys / "bus/pci/devices" / place.name
         if int(card["slot"]) in present:
-            _link(paths, folder)
+            _link(paths, place)
         else:
             link.unlink(missing_ok=True)
-        count = int(port_errors.get(folder.parent.name, 0))
+        count = int(port_errors.get(place.parent.name, 0))
         if count:
-            _count(folder.parent, count)
+            _count(place.parent, count)
 
 
-def _link(paths: Paths, folder: Path) -> None:
-    link = paths.sys / "bus/pci/devices" / folder.name
+def _link(paths: Paths, device: Path) -> None:
+    link = paths.sys / "bus/pci/devices" / device.name
     if not link.is_symlink():
-        link.symlink_to(folder)
+        link.symlink_to(device)
 
 
 def _count(device: Path, bad_packets: int) -> None:

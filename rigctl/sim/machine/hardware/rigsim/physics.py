@@ -21,6 +21,7 @@ THROTTLE_POWER_CAP = 0x4
 THROTTLE_HW_SLOWDOWN = 0x8
 THROTTLE_SW_THERMAL = 0x20
 THROTTLE_HW_THERMAL = 0x40
+THROTTLE_POWER_BRAKE = 0x80
 
 POWER_EXPONENT = 2.4
 """Dynamic power over clock: frequency times voltage squared, with voltage rising less than the clock."""
@@ -34,6 +35,8 @@ SW_THERMAL_SHARE = 0.4
 """The share of the clock that the driver takes away by itself between target and slowdown temperature."""
 HW_SLOWDOWN_FACTOR = 0.25
 """What the hardware leaves of the clock from the slowdown temperature on."""
+POWER_BRAKE_FACTOR = 0.5
+"""What a card keeps of its clock while supply or board signal power brake."""
 HW_RELEASE_C = 4.0
 """The hardware releases the clock this far below the slowdown temperature."""
 MAX_STEP_S = 0.05
@@ -80,6 +83,9 @@ class Card:
     throttle: int = THROTTLE_IDLE
     energy_j: float = 0.0
     hw_slowdown: bool = False
+    power_brake: bool = False
+    idle_extra_w: float = 0.0
+    """What the card draws at rest beyond its standby, W."""
     lost: bool = False
     seating: float = 1.0
     """How well the cold plate or heat sink sits: 1, or the share of the heat path that is left."""
@@ -147,7 +153,8 @@ class Card:
         parts = self.parts
         leak_w = LEAKAGE_W_PER_C * (self.temp_c - parts.settled_temp_c)
         dynamic_w = parts.burn_w - parts.idle_w + leak_w
-        return parts.idle_w + self.activity * dynamic_w * float(clock_share**POWER_EXPONENT)
+        resting_w = parts.idle_w + (1 - self.activity) * self.idle_extra_w
+        return resting_w + self.activity * dynamic_w * float(clock_share**POWER_EXPONENT)
 
     def _choose_clock(self) -> None:
         parts = self.parts
@@ -169,6 +176,9 @@ class Card:
         if self.hw_slowdown:
             throttle |= THROTTLE_HW_SLOWDOWN | THROTTLE_HW_THERMAL
             share = min(share, HW_SLOWDOWN_FACTOR)
+        if self.power_brake:
+            throttle |= THROTTLE_HW_SLOWDOWN | THROTTLE_POWER_BRAKE
+            share = min(share, POWER_BRAKE_FACTOR)
         floor = parts.sm_idle_mhz / parts.sm_burn_mhz
         self.clock_share, self.throttle = max(share, floor), throttle
 

@@ -46,7 +46,7 @@ def render(values: Mapping[str, object]) -> str:
 
 def identity_values(prefix: str, identity: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, object]:
     """What never changes about one card."""
-    card = identity["card"]
+    card = {**identity["card"], **own.get("instead", {})}
     plain = PLAIN_KEYS.split()
     values: dict[str, object] = {f"{prefix}.{key}": card[key] for key in plain}
     values |= {f"{prefix}.{key}": own[key] for key in ("slot", "uuid", "pci_bus_id", "serial", "socket") if key in own}
