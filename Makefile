@@ -28,7 +28,7 @@ test-all: setup  ## the slow tests on simulated rigs and all scenarios of molecu
 	$(AS_ROOT) $(BIN)/python -m pytest -m 'not real' --durations=30
 	@$(MAKE) --no-print-directory molecule SCENARIOS=all
 
-test-real: setup  ## NVIDIA's own packages of Debian: fetches 300 MB, DKMS compiles for minutes
+test-real: setup  ## NVIDIA's own packages of Debian: fetches 2 GB, DKMS and nvcc really compile
 	$(AS_ROOT) $(BIN)/python -m pytest -m real --durations=10
 
 unit: setup  ## the tests that need no rigs (seconds)

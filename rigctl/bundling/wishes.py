@@ -19,7 +19,7 @@ VARIABLES = (
     "base_packages", "base_time_sync", "cpu_burn_packages", "container_toolkit_install",
     "nvidia_driver_branch", "nvidia_driver_version", "nvidia_driver_source", "nvidia_driver_flavour",
     "nvidia_driver_modules", "nvidia_driver_allow_known_bad",
-    "cuda_version", "cuda_more_versions", "cuda_repo_line", "cuda_repo_key_url", "cuda_repo_key_path",
+    "cuda_version", "cuda_more_versions", "cuda_source", "cuda_repo_line", "cuda_repo_key_url", "cuda_repo_key_path",
     "pytorch_version", "pytorch_build", "pytorch_index_url", "pytorch_wheelhouse", "pytorch_extra_packages",
     "pytorch_driver_branch",
     "gpu_burn_repo", "gpu_burn_commit",
@@ -94,6 +94,11 @@ def wishes_of(rigs: Mapping[str, Mapping[str, Any]]) -> Wishes:
             raise UsageError(
                 f"{name}: container_toolkit_install: a bundle holds no container toolkit",
                 "set it to false for rigs without a network",
+            )
+        if rig["cuda_source"] == "distribution":
+            raise UsageError(
+                f"{name}: cuda_source: distribution: a bundle holds toolkits of nvidia only",
+                "set it to nvidia for rigs without a network",
             )
     distribution = any(rig["pytorch_build"] == "distribution" for rig in every)
     time = any(rig["base_time_sync"] for rig in every)

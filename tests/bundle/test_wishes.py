@@ -67,6 +67,7 @@ def test_pytorch_of_the_distribution_is_a_package():
     ("changed", "said"),
     [
         ({"container_toolkit_install": True}, "a bundle holds no container toolkit"),
+        ({"cuda_source": "distribution"}, "a bundle holds toolkits of nvidia only"),
         ({"cuda_repo_line": "deb http://192.0.2.9/cuda /"}, "from 2 repositories"),
     ],
 )

@@ -123,6 +123,12 @@ different keys stop apt altogether, and so does a key that was retired. Only pac
 the meta packages `cuda` and `cuda-toolkit` would bring a newer toolkit and a driver. `cuda_more_versions` installs
 further ones beside it. A toolkit that the loaded driver cannot run is refused, unless `cuda_allow_unrunnable` is true.
 
+`cuda_source: distribution` takes `nvidia-cuda-toolkit` of the rig's own distribution instead, without what it
+recommends: CUDA 11.8 from Debian 12's non-free (1.6 GB to fetch, 5.6 GB on disk). `cuda_version` must name the version
+that is there; another one is refused with both named. The toolkit is in `/usr` then, `/usr/local/cuda` leads there, and
+NVIDIA's repository is named to apt only where `nvidia_driver_source` (`auto`, `cuda_repo`) may need it. `gpu_burn`
+takes the toolkit from there by itself.
+
 ## Containers
 
 Before anything else, `container_toolkit` looks for running containers that can use a card and refuses the rig while

@@ -1,4 +1,4 @@
-"""What `cuda` finds of other installations in apt's configuration, and which toolkits apt knows."""
+"""What `cuda` finds of other installations in apt's configuration, and which toolkits apt knows; gpu-burn's stubs."""
 
 import base64
 import importlib.util
@@ -8,14 +8,14 @@ import pytest
 from .roles_page import ROLES
 
 
-def script(name):
-    spec = importlib.util.spec_from_file_location(f"cuda_{name}", ROLES / "cuda" / "files" / f"{name}.py")
+def script(name, role="cuda"):
+    spec = importlib.util.spec_from_file_location(f"{role}_{name}", ROLES / role / "files" / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
-sources, look = script("sources"), script("look")
+sources, look, burn_look = script("sources"), script("look"), script("look", "gpu_burn")
 
 OWN = "deb [trusted=yes] file:///srv/cuda /"
 NVIDIA = "https://developer.download.nvidia.com/compute/cuda/repos/ubuntu2204/x86_64"
@@ -83,3 +83,26 @@ def test_toolkits_are_in_order_and_nothing_else_is_one():
     names = "cuda-toolkit-12-2\ncuda-toolkit-11-7\ncuda-toolkit-11-7-config-common\ncuda-toolkit-11-10\ncuda-toolkit\n"
     assert look.read_toolkits(names) == ["11.7", "11.10", "12.2"]
     assert look.read_toolkits("") == []
+
+
+@pytest.mark.parametrize(
+    ("candidate", "toolkits"),
+    [
+        ("11.8.89~11.8.0-5~deb12u1", ["11.8"]),
+        ("11.5.1-1ubuntu1", ["11.5"]),
+        ("12.0.140~12.0.1-4build4", ["12.0"]),
+        ("(none)", []),
+    ],
+)
+def test_the_distribution_s_toolkit_is_read_from_its_candidate(candidate, toolkits):
+    policy = f"nvidia-cuda-toolkit:\n  Installed: 11.2.2-3\n  Candidate: {candidate}\n  Version table:\n"
+    assert look.toolkit_of(look.read_candidate(policy)) == toolkits
+    assert look.read_candidate("") == ""
+
+
+@pytest.mark.parametrize("folder", ["lib64", "lib/x86_64-linux-gnu", "lib"])
+def test_the_toolkit_s_stubs_are_found_where_nvidia_and_debian_put_them(tmp_path, folder):
+    assert burn_look.stubs(tmp_path) == str(tmp_path / "lib64" / "stubs")
+    (tmp_path / folder / "stubs").mkdir(parents=True)
+    (tmp_path / folder / "stubs" / "libcuda.so").touch()
+    assert burn_look.stubs(tmp_path) == str(tmp_path / folder / "stubs")

@@ -32,6 +32,12 @@ def toolkit(text: str) -> str:
     return found.group(1) if found else ""
 
 
+def stubs(cuda_home: Path) -> str:
+    """The folder of the toolkit's own libcuda.so, to link against where no driver is; as NVIDIA or Debian has it."""
+    folders = [cuda_home / name / "stubs" for name in ("lib64", "lib/x86_64-linux-gnu", "lib")]
+    return str(next((folder for folder in folders if (folder / "libcuda.so").exists()), folders[0]))
+
+
 def recorded(folder: Path) -> dict[str, object]:
     """The build's own record, or nothing where a part of the build is missing."""
     parts = [folder / name for name in ("build.json", "gpu_burn", "compare.fatbin")]
@@ -51,6 +57,7 @@ def main(folder: str, cuda_home: str) -> None:
         "compute_capabilities": capabilities(answer("nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader")),
         "driver": loaded.read_text(encoding="ascii").strip() if loaded.is_file() else "",
         "toolkit": toolkit(answer(f"{cuda_home}/bin/nvcc", "--version")),
+        "stubs": stubs(Path(cuda_home)),
         "commit": answer("git", "-C", folder, "rev-parse", "HEAD"),
         "build": recorded(Path(folder)),
     }
