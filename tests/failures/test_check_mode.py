@@ -53,6 +53,20 @@ SPEAKERS = {
 }
 """Tasks that check mode leaves out → those that speak for them there."""
 
+DRIFT = {
+    "sudo apt-mark unhold nvidia-driver-515": "Hold the driver's packages, or let them go",
+    "sudo rm -r /var/lib/dkms/nvidia/515.105.01/5.15.0-91-generic /lib/modules/5.15.0-91-generic/updates/dkms": (
+        "Build the module for every kernel that may boot"
+    ),
+    "sudo update-alternatives --remove-all cuda": "Let /usr/local/cuda be the toolkit of cuda_version",
+    "sudo rm /opt/gpuburn/build.json": "Compile it for the rig's cards",
+    "sudo rm -r /opt/rigctl/torch/lib/python3*/site-packages/torch-*": "Install PyTorch",
+    "sudo nvidia-smi -pl 300": "Set them now",
+    "sudo sed -i /lib64/d /etc/ld.so.conf.d/nvidia-cuda.conf": "Put the toolkit on the path of programs and of the "
+    "linker",
+}
+"""What people do to a rig by hand → the task that mends it."""
+
 
 @pytest.fixture(scope="module")
 def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Box]:
@@ -97,3 +111,24 @@ def test_1_on_a_fresh_rig_the_real_run_changes_nothing_that_check_mode_did_not_a
 
 def test_2_on_a_provisioned_rig_check_mode_announces_nothing(box: Box) -> None:
     assert box.provision("--check", tags="").rig["changed"] == 0
+
+
+def test_3_what_was_changed_by_hand_is_announced_and_mended(box: Box) -> None:
+    for command in DRIFT:
+        box.ssh(command)
+    box.fault("dpkg_interrupted")
+    changed, silent = unannounced(box)
+    assert {"Finish an installation that was interrupted", *DRIFT.values()} - changed == set()
+    assert silent == set()
+    assert box.provision("--check", tags="").rig["changed"] == 0
+
+
+def test_4_a_restart_that_is_still_to_come_is_announced(box: Box) -> None:
+    box.set(nvidia_driver_branch="525", nvidia_driver_reboot="never")
+    assert box.provision(tags="nvidia_driver").said == ""
+    assert box.loaded == "515.105.01"
+    box.set(nvidia_driver_branch="525")
+    changed, silent = unannounced(box)
+    assert "Restart the rig" in changed
+    assert silent == set()
+    assert box.loaded == "525.105.17"

@@ -24,7 +24,7 @@ WITHOUT_CODE = r"""
 sudo git clone --quiet /srv/rigsim/git/gpu-burn.git /srv/ptx-only && cd /srv/ptx-only
 sudo sed -i 's/ \$(NVCCFLAGS) \$(ARCH) / -arch=compute_$(COMPUTE) /' Makefile
 sudo git -c user.name=ops -c user.email=ops@localhost commit --quiet --all --message='PTX alone'
-git rev-parse HEAD
+sudo git rev-parse HEAD
 """
 MODULE = "/lib/modules/$(uname -r)/updates/dkms/nvidia-current.ko"
 
