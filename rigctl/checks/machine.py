@@ -93,7 +93,7 @@ _SETTINGS = (
 
 def settings(spec: RigSpec, readings: Readings, baseline: Baseline | None) -> list[CheckVerdict]:
     """What the BIOS is set to is what the spec asks and what the newest accepted run had; one verdict for all."""
-    say = Say("identity.settings", source=against(baseline))
+    say = Say("identity.settings", expected="the accepted settings", source=against(baseline))
     facts, asked = readings.facts, spec.settings
     if facts is None:
         return [say.error("the rig's facts were not read", FACTS_FIX.format(rig=readings.rig))]
@@ -152,7 +152,7 @@ def _changed(say: Say, rig: str, wrong: list[str]) -> CheckVerdict:
 
 def machine(readings: Readings, baseline: Baseline | None) -> list[CheckVerdict]:
     """Board, processor, memory, disks and network cards of the newest accepted run are there."""
-    say = Say("identity.machine", source=against(baseline))
+    say = Say("identity.machine", expected="the accepted parts", source=against(baseline))
     facts = readings.facts
     if facts is None:
         return [say.error("the rig's facts were not read", FACTS_FIX.format(rig=readings.rig))]

@@ -248,7 +248,7 @@ class RigSpec(_Literal):
         return f"{self.origin}: {key}" + (f" ({stated})" if stated else "")
 
 
-Workload = Literal["p2p", "compute", "gpu_memory", "host_memory", "disk", "train_all"]
+Workload = Literal["p2p"]
 """What a profile can ask for beside burns and training; each is one step of that name, in this order."""
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from rigctl.checks import throughput
 from rigctl.checks.catalogue import CATALOGUE
-from rigctl.model.reading import DriverFacts, KernelMessage, LinkFacts, PairFacts
+from rigctl.model.reading import DriverFacts, KernelMessage, LinkFacts, ModuleFacts, PairFacts
 from rigctl.model.verdict import Verdict
 
 from . import healthy as h
@@ -124,6 +124,16 @@ FAILS = {
     "throughput.training": trained(tokens_per_s=4100.0),
     "software.cuda_toolkit": {"facts": h.facts(tools=tools(nvcc="12.2"))},
 }
+MOVED = (h.place(0, uuid=h.UUIDS[1]), h.place(1, uuid=h.UUIDS[0]))
+FOREIGN = ModuleFacts(name="v4l2loopback", taint="OE")
+FAILS_AGAINST_THE_ACCEPTED_RUN = {
+    "identity.cards": {"facts": h.facts(places=MOVED)},
+    "identity.card_firmware": {"facts": h.facts(gpus=(h.gpu(0), h.gpu(1, vbios="94.02.A0.00.63")))},
+    "identity.settings": {"facts": h.facts(cpu_threads=12)},
+    "identity.machine": {"facts": h.facts(disks=())},
+    "identity.modules": {"facts": h.facts(modules=(*h.facts().modules, FOREIGN))},
+}
+FAILS |= FAILS_AGAINST_THE_ACCEPTED_RUN
 PROFILES = {"thermals.steady_state": h.PROFILE.model_copy(update={"gpu_burn_seconds": 600})}
 """Where a check fails in a longer burn only."""
 STOPS = {
@@ -145,7 +155,9 @@ def test_every_check_has_a_rig_on_which_it_fails():
 
 @pytest.mark.parametrize("check", FAILS)
 def test_it_fails(check):
-    verdicts = all_verdicts(readings=h.readings(**FAILS[check]), profile=PROFILES.get(check, h.PROFILE))
+    readings, profile = h.readings(**FAILS[check]), PROFILES.get(check, h.PROFILE)
+    baseline = h.baseline() if check in FAILS_AGAINST_THE_ACCEPTED_RUN else None
+    verdicts = all_verdicts(readings=readings, profile=profile, baseline=baseline)
     failed = [v for v in verdicts if v.check == check and v.verdict is Verdict.FAIL]
     assert failed, [v for v in verdicts if v.check == check]
     for verdict in failed:
