@@ -71,7 +71,7 @@ def test_a_card_that_heats_at_5_degrees_a_second_is_stopped_before_its_limit(
     rig: OnRig, record_testsuite_property: Record
 ) -> None:
     rig.shell("/usr/local/lib/rigsim/fault apply pump_dead")
-    rig.shell("cp /var/lib/rigsim/identity.json /root/identity.json")
+    rig.shell("cp /var/lib/rigsim/identity.json /var/backups/identity.json")
     change = f"i['card']['capacity_j_per_c'] = {FAST_J_PER_C}"
     rig.shell(
         f"python3 -c \"import json; p = '/var/lib/rigsim/identity.json'; i = json.load(open(p)); {change}; "
@@ -83,7 +83,7 @@ def test_a_card_that_heats_at_5_degrees_a_second_is_stopped_before_its_limit(
         rig.start(seconds=300, max_gpu_temp_c=80, controller_lost_s=600, sample_hz=1)
         until(lambda: rig.active() == "inactive", 120)
     finally:
-        rig.shell("mv /root/identity.json /var/lib/rigsim/identity.json; systemctl restart rigsim-hardware")
+        rig.shell("mv /var/backups/identity.json /var/lib/rigsim/identity.json; systemctl restart rigsim-hardware")
     stop = rig.stop_event()
     assert (stop["reason"], stop["limit"], stop["sensor"]) == ("temperature", 80, "core")
     samples = rig.samples()

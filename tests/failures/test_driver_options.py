@@ -59,13 +59,13 @@ def test_3_unattended_upgrades_leave_the_driver_alone(box: Box) -> None:
     box.ssh("sudo apt-get -qq install --no-install-recommends unattended-upgrades", timeout_s=600)
     # The archive moves on, and neither a hold nor a pin is left: the blacklist alone has to do it.
     box.ssh(f"echo '{LATER}' | sudo tee {LATER_LIST}; echo '{ALLOWED}' | sudo tee {ALLOWED_FILE}")
-    box.ssh(f"sudo apt-mark unhold $(apt-mark showhold); sudo mv {PINS} /root/; sudo apt-get -qq update")
+    box.ssh(f"sudo apt-mark unhold $(apt-mark showhold); sudo mv {PINS} /var/backups/; sudo apt-get -qq update")
     packages = box.packages()
     assert "nvidia" not in to_be_upgraded(box)
-    box.ssh(f"sudo mv {BLACKLIST} /root/")
+    box.ssh(f"sudo mv {BLACKLIST} /var/backups/")
     assert "nvidia-driver-515" in to_be_upgraded(box)
     assert box.packages() == packages
-    box.ssh(f"sudo mv /root/gpu-rig-nvidia-driver {PINS}; sudo mv /root/52gpu-rig-nvidia-driver {BLACKLIST}")
+    box.ssh(f"sudo mv /var/backups/gpu-rig-nvidia-driver {PINS}; sudo mv /var/backups/52gpu-rig-nvidia-driver {BLACKLIST}")
     box.ssh(f"sudo rm {LATER_LIST} {ALLOWED_FILE}; sudo apt-get -qq update")
 
 
