@@ -65,7 +65,8 @@ def test_3_unattended_upgrades_leave_the_driver_alone(box: Box) -> None:
     box.ssh(f"sudo mv {BLACKLIST} /var/backups/")
     assert "nvidia-driver-515" in to_be_upgraded(box)
     assert box.packages() == packages
-    box.ssh(f"sudo mv /var/backups/gpu-rig-nvidia-driver {PINS}; sudo mv /var/backups/52gpu-rig-nvidia-driver {BLACKLIST}")
+    box.ssh(f"sudo mv /var/backups/gpu-rig-nvidia-driver {PINS}")
+    box.ssh(f"sudo mv /var/backups/52gpu-rig-nvidia-driver {BLACKLIST}")
     box.ssh(f"sudo rm {LATER_LIST} {ALLOWED_FILE}; sudo apt-get -qq update")
 
 
