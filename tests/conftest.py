@@ -1,4 +1,4 @@
-"""For the whole suite: what takes seconds first, what needs simulated rigs last; and Ctrl-C works in it."""
+"""For the whole suite: what takes seconds first, what needs simulated rigs last; and signals work in it."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ import pytest
 
 
 def pytest_configure() -> None:
-    """Take Ctrl-C again where the suite was started in the background, which ignores it.
+    """Take Ctrl-C and hang-up again where the suite was started in the background (`&`, nohup), which ignores them.
 
-    Tests send it to themselves and to programs that they start, and those would go on for ever.
+    Tests send them to themselves and to programs that they start, and those would go on for ever.
     """
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, handler)
 
 
 @pytest.hookimpl(trylast=True)
