@@ -42,7 +42,8 @@ def test_without_a_fault_both_rigs_pass(fleet: Fleet):
     [
         ("card_missing", {}, {"topology.gpu_count"}, 1),
         ("nv3", {}, {"topology.nvlink"}, 1),
-        ("burn_errors", {}, {"throughput.gpu_burn"}, 1),
+        # tests/house/test_main_job.py shows the same fault in every run of the suite.
+        pytest.param("burn_errors", {}, {"throughput.gpu_burn"}, 1, marks=pytest.mark.slow),
         ("wall_meter_offline", {}, {"power.wall"}, 3),
         ("driver_library_mismatch", {}, {"software.driver_version"}, 1),
     ],
