@@ -53,5 +53,5 @@ def _burn_samples(runs: Path) -> dict[str, int]:
     """Samples of the burn that are on the controller's disk, by rig."""
     found = dict.fromkeys(RIGS, 0)
     for path in runs.glob("*/*/telemetry.jsonl"):
-        found[path.parent.name] = sum(sample["step"] == "gpu_burn" for sample in jsonl(path))
+        found[path.parent.name] = sum(sample["step"] in ("ramp", "gpu_burn") for sample in jsonl(path))
     return found
