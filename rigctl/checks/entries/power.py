@@ -1,0 +1,55 @@
+"""Power: limits, rest, and the wall."""
+
+from __future__ import annotations
+
+from rigctl.checks.info import BASELINE, CARD, GPU, GPU_BURN, IDLE, CheckInfo
+
+_METER = ("a wall meter",)
+
+ENTRIES = (
+    CheckInfo(
+        "power.limit",
+        "each card's power limit",
+        nvml=True,
+        limit_from=("the role variable `nvidia_driver_power_limit_w`", CARD),
+        fix="rigctl provision RIG --tags nvidia_driver",
+    ),
+    CheckInfo(
+        "power.idle",
+        "what each card draws at rest",
+        IDLE,
+        nvml=True,
+        limit_from=("limits.max_idle_power_w", BASELINE),
+        fix="nvidia-smi: who uses the card, does its memory clock come down, is persistence on; a display on it",
+    ),
+    CheckInfo(
+        "power.share_of_limit",
+        "each card draws its limit, and no more",
+        GPU_BURN,
+        nvml=True,
+        limit_from=("limits.min_power_share_of_limit", "limits.max_power_share_of_limit"),
+        fix="throttle reasons and temperature first, then power cables, then gpu-burn's own rate",
+    ),
+    CheckInfo(
+        "power.wall",
+        "power at the wall under each load",
+        GPU,
+        nvml=True,
+        requires=_METER,
+        limit_from=(
+            "limits.wall_power_gpu_burn_w",
+            "limits.wall_power_all_burn_w",
+            "limits.wall_power_tolerance_share",
+        ),
+        fix="too little: compare each card's power and rate; too much: supply losses, or another device on the meter",
+    ),
+    CheckInfo(
+        "power.residual",
+        "wall power reconciled with cards and CPU",
+        GPU,
+        nvml=True,
+        requires=(*_METER, "the CPU's own power meter"),
+        limit_from=("limits.max_wall_residual_share",),
+        fix="the supply: its temperature and age; pump, fans and disks; another device on the meter",
+    ),
+)

@@ -1,0 +1,125 @@
+"""Heat, fans, and what holds a card back."""
+
+from __future__ import annotations
+
+from rigctl.checks.info import BASELINE, CARD, CPU, GPU, GPU_BURN, LOADS, CheckInfo
+
+_AIR_FIX = "dust, air that comes back, the room"
+
+ENTRIES = (
+    CheckInfo(
+        "thermals.fans",
+        "fans and pumps turn, and their tachometers can be believed",
+        GPU_BURN,
+        nvml=True,
+        requires=("tachometers (hwmon, or of newer drivers)",),
+        limit_from=("cooling.min_rpm", BASELINE, "the tachometer itself"),
+        fix="plug, then bearing; a pump also for air in the loop",
+    ),
+    CheckInfo(
+        "thermals.resistance",
+        "°C/W of each card, whatever the room",
+        GPU_BURN,
+        nvml=True,
+        requires=("a sensor of coolant or room, or rest before the load",),
+        limit_from=(
+            "limits.max_gpu_c_per_w",
+            "limits.max_gpu_c_per_w_coolant",
+            "limits.max_gpu_c_per_w_rise_share",
+            BASELINE,
+        ),
+        fix="one card alone: cold plate or heat sink; all alike: pump, radiator, fans, air",
+    ),
+    CheckInfo(
+        "thermals.rest_temp",
+        "room, or the coolest card at rest",
+        GPU_BURN,
+        nvml=True,
+        requires=("a sensor of the room, or rest before the load",),
+        limit_from=("limits.max_rest_temp_c",),
+        fix="air conditioning, exhaust air that comes back; or accept the rig again when it has had some rest",
+    ),
+    CheckInfo(
+        "thermals.settled_gpu_temp",
+        "core temperature in the burn's last third",
+        GPU_BURN,
+        nvml=True,
+        limit_from=("limits.max_settled_gpu_temp_c", CARD),
+        fix="pump, then the cold plate's seating, then fans, coolant and room temperature",
+    ),
+    CheckInfo(
+        "thermals.card_spread",
+        "no card settles much warmer than its twins",
+        GPU_BURN,
+        nvml=True,
+        requires=("two cards",),
+        limit_from=("limits.max_gpu_temp_spread_c",),
+        fix="the warm card's cold plate or heat sink: its seating, paste, dust",
+    ),
+    CheckInfo(
+        "thermals.steady_state",
+        "each card's temperature came to rest",
+        GPU_BURN,
+        nvml=True,
+        limit_from=("1.5 °C: a sensor in whole degrees tells no less",),
+        fix="heat builds up: pump and flow, then radiator, fans and the room; after a short burn, a longer one",
+    ),
+    CheckInfo(
+        "thermals.memory_temp",
+        "memory temperature in the burn's last third",
+        GPU_BURN,
+        nvml=True,
+        requires=("a sensor of the cards' memory",),
+        limit_from=("limits.max_settled_gpu_memory_temp_c", CARD),
+        fix="the memory's thermal pads, then the air at the card's back",
+    ),
+    CheckInfo(
+        "thermals.guard",
+        "the guard let every load come to its own end",
+        LOADS,
+        nvml=True,
+        limit_from=(
+            "limits.guard_max_gpu_temp_c",
+            "limits.guard_max_gpu_memory_temp_c",
+            "limits.guard_max_cpu_temp_c",
+            "the card's own history + 15 °C",
+            "what card or sensor allow − 5 °C",
+        ),
+        fix="as the verdict says for its sensor; for a lost controller, see to controller and network",
+    ),
+    CheckInfo(
+        "thermals.throttle",
+        "no fault held a card back",
+        GPU,
+        nvml=True,
+        requires=("throttle reasons",),
+        limit_from=("limits.max_bad_throttle_share",),
+        fix="cooling; for power brake the supply and its cables, one per connector",
+    ),
+    CheckInfo(
+        "thermals.cpu_temp",
+        "the CPU's highest temperature",
+        CPU,
+        requires=("stress-ng", "a sensor of the CPU"),
+        limit_from=("limits.max_cpu_temp_c",),
+        fix="the CPU cooler's pump or fan, its seating and paste",
+    ),
+    CheckInfo(
+        "thermals.hotspot_temp",
+        "hot spot of each die",
+        GPU_BURN,
+        nvml=True,
+        requires=("NVML's thermal margin: newer cards and drivers",),
+        limit_from=("5 °C, the guard's own margin",),
+        fix="the cold plate's seating and paste",
+    ),
+    CheckInfo(
+        "thermals.fan_speed",
+        "how fast fans are asked to turn",
+        GPU_BURN,
+        nvml=True,
+        requires=("fans that NVML knows of",),
+        limit_from=("limits.max_fan_pct",),
+        fix=_AIR_FIX,
+    ),
+)
