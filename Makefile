@@ -1,7 +1,7 @@
 # The developer's loop. `make demo` and `make test` set everything up by themselves on a fresh machine.
 .POSIX:
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-real unit rigs fuzz molecule lint format bench sizes lock clean
+.PHONY: help setup demo test test-all test-real unit rigs fuzz molecule lint format bench sizes check-pages lock clean
 
 BIN := .venv/bin
 # Simulated rigs are containers with a systemd of their own: that takes root. What says where packages come from goes along.
@@ -12,7 +12,7 @@ SCENARIOS := default
 ALL_SCENARIOS := $(patsubst molecule/%/molecule.yml,%,$(wildcard molecule/*/molecule.yml))
 
 help:  ## what can be made
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' Makefile
 
 setup:  ## system packages and .venv (every target below calls it; instant when there is nothing to do)
 	@tools/setup.sh
@@ -44,6 +44,9 @@ fuzz: setup  ## coverage-guided fuzzing of the parsers (NAME=parser, SECONDS=20 
 molecule: setup  ## molecule's scenarios: roles, idempotence, testinfra on simulated rigs (SCENARIOS='upgrade …' or all)
 	$(AS_ROOT) env PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/molecule --base-config .config/molecule/config.yml \
 		test $(addprefix --scenario-name ,$(if $(filter all,$(SCENARIOS)),$(ALL_SCENARIOS),$(SCENARIOS)))
+
+check-pages:  ## what the code knows of checks and faults, written into docs/
+	@$(BIN)/python tools/check_pages.py
 
 lint:  ## ruff, mypy, yamllint, ansible-lint
 	@tools/setup.sh python

@@ -1,25 +1,95 @@
-"""docs/checks.md says of every check what it measures, which limit it has, where that comes from and what to do."""
+"""Every check says of itself what it requires, whence its limit, and what to do; and has a page that says more."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import get_args
 
-from rigctl.checks.catalogue import CATALOGUE
+import pytest
+from pydantic import BaseModel
 
-PAGE = Path(__file__).parents[2] / "docs" / "checks.md"
+from rigctl.checks import catalogue
+from rigctl.checks.catalogue import CATALOGUE, ORDER
+from rigctl.checks.load import STEPS
+from rigctl.model.spec import RigSpec
+
+PAGES = Path(__file__).parents[2] / "docs" / "checks"
+SECTIONS = ("## What it measures", "## Why it fails", "## What to do")
+JUDGED_BY_NOBODY = {
+    "limits": set(),
+    "parts": set(),
+    "cooling": set(),
+    "settings": set(),
+    "training": {"device", "model", "seq_len", "micro_batch", "grad_accum", "dtype", "threads", "warmup_steps",
+                 "measured_steps", "provisional"},
+}  # fmt: skip
+"""What the groups of a spec hold beside limits: what a workload is, not what it must show."""
 
 
-def sections() -> dict[str, str]:
-    parts = re.split(r"^### `([\w.]+)`$", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    return dict(zip(parts[1::2], parts[2::2], strict=True))
+def group(name):
+    """The model of one group of the spec."""
+    annotation = RigSpec.model_fields[name].annotation
+    return next(one for one in (annotation, *get_args(annotation)) if isinstance(one, type))
 
 
-def test_the_page_names_exactly_the_checks_of_the_catalogue():
-    assert set(sections()) == set(CATALOGUE)
+def keys():
+    """Every key of the spec, dotted."""
+    return {
+        f"{name}.{key}"
+        for name, field in RigSpec.model_fields.items()
+        for one in (field.annotation, *get_args(field.annotation))
+        if isinstance(one, type) and issubclass(one, BaseModel)
+        for key in one.model_fields
+    }
 
 
-def test_each_section_says_measures_limit_source_and_what_to_do():
-    for check, text in sections().items():
-        for word in ("**Measures:**", "**Limit:**", "**Source:**", "**Do:**"):
-            assert word in text, (check, word)
+def test_every_check_has_one_entry_and_one_place():
+    entries = [info.id for subject in catalogue._SUBJECTS for info in subject.ENTRIES]
+    assert sorted(entries) == sorted(set(entries)) == sorted(ORDER)
+
+
+@pytest.mark.parametrize("info", CATALOGUE.values(), ids=lambda info: info.id)
+def test_a_check_says_whence_its_limit_and_what_to_do(info):
+    assert info.title
+    assert info.limit_from
+    assert info.fix
+    assert set(info.steps) <= set(STEPS)
+    named = {one for one in info.limit_from if re.fullmatch(r"[a-z]+\.[a-z_0-9]+", one)}
+    assert named <= keys(), "no such key of the spec"
+
+
+@pytest.mark.parametrize("name", JUDGED_BY_NOBODY)
+def test_every_limit_that_a_spec_can_set_is_some_checks_limit(name):
+    judged = {key for info in CATALOGUE.values() for key in info.limit_from}
+    unjudged = {key for key in group(name).model_fields if f"{name}.{key}" not in judged}
+    assert unjudged == JUDGED_BY_NOBODY[name]
+
+
+def test_a_check_without_load_takes_no_time_and_others_that_of_their_steps():
+    expected = {"idle": 30.0, "gpu_burn": 600.0, "all_burn": 120.0}
+    assert CATALOGUE["topology.gpu_count"].seconds(expected) == 0
+    assert CATALOGUE["thermals.resistance"].seconds(expected) == 600
+    assert CATALOGUE["throughput.gpu_burn"].seconds(expected) == 720
+    assert CATALOGUE["throughput.training"].seconds(expected) == 0, "its step is not asked for"
+
+
+def test_nvml_is_the_first_thing_that_a_check_of_the_cards_needs():
+    assert CATALOGUE["topology.nvlink"].needs == ("NVML", "nvidia-smi")
+    assert CATALOGUE["throughput.cpu_burn"].needs == ("stress-ng",)
+
+
+def test_there_is_a_page_for_each_check_and_no_other():
+    assert {path.stem for path in PAGES.glob("*.md")} == set(CATALOGUE)
+
+
+@pytest.mark.parametrize("check", CATALOGUE)
+def test_a_page_says_what_is_measured_why_it_fails_and_what_to_do(check):
+    text = (PAGES / f"{check}.md").read_text(encoding="utf-8")
+    assert text.startswith(f"# {check}\n")
+    places = [text.find(section) for section in SECTIONS]
+    assert -1 not in places
+    assert places == sorted(places)
+    for section, following in zip(SECTIONS, (*SECTIONS[1:], None), strict=True):
+        body = text.split(section)[1].split(following)[0] if following else text.split(section)[1]
+        assert len(re.sub(r"<!--.*?-->", "", body).split()) > 2, f"{section} says nothing"

@@ -15,7 +15,7 @@ from rigctl.cli.app import build_app
 from .source_tree import REPO
 
 DOCS = REPO / "docs"
-PAGES = sorted([*DOCS.glob("*.md"), *REPO.glob("*.md")])
+PAGES = sorted([*DOCS.rglob("*.md"), *REPO.glob("*.md")])
 
 
 @cache
