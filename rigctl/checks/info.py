@@ -59,4 +59,4 @@ class CheckInfo:
             expected: How long each step of a profile is expected to take on a rig, seconds. A check that needs no
                 step is judged on what is read in any case, and adds nothing.
         """
-        return sum(expected.get(step, 0.0) for step in self.steps)
+        return sum((expected.get(step, 0.0) for step in self.steps), 0.0)
