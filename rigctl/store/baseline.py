@@ -31,34 +31,33 @@ def find_baselines(root: Path, rigs: tuple[str, ...]) -> dict[str, Baseline]:
 
     A run that cannot be read is left out and named in the log: it takes no other run's place.
     """
-    newest: dict[str, tuple[Record, Facts, RigRecord]] = {}
-    count: dict[str, int] = {}
-    hottest: dict[str, dict[str, float]] = {}
+    found: dict[str, Baseline] = {}
     for run, record in _judged(root):
         for rig in record.rigs:
             if rig.name not in rigs or rig.verdict not in ACCEPTED or not _burnt(run, rig.name):
                 continue
             facts = _facts(run, rig.name)
-            if facts is None:
-                continue
-            newest[rig.name] = (record, facts, rig)
-            count[rig.name] = count.get(rig.name, 0) + 1
-            known = hottest.setdefault(rig.name, {})
-            for figure in _figures(rig, facts):
-                if figure.check == _SETTLED:
-                    known[figure.subject] = max(figure.found, known.get(figure.subject, figure.found))
-    return {
-        name: Baseline(
-            run_id=record.run_id,
-            profile=record.profile,
-            ended_at=record.ended_at,
-            facts=facts,
-            figures=_figures(rig, facts),
-            runs=count[name],
-            settled_max_c=hottest[name],
-        )
-        for name, (record, facts, rig) in newest.items()
-    }
+            if facts is not None:
+                found[rig.name] = grown(found.get(rig.name), record, rig, facts)
+    return found
+
+
+def grown(before: Baseline | None, record: Record, rig: RigRecord, facts: Facts) -> Baseline:
+    """Return the baseline of a rig after one more accepted run, which becomes the newest."""
+    figures = _figures(rig, facts)
+    hottest = dict(before.settled_max_c) if before is not None else {}
+    for figure in figures:
+        if figure.check == _SETTLED:
+            hottest[figure.subject] = max(figure.found, hottest.get(figure.subject, figure.found))
+    return Baseline(
+        run_id=record.run_id,
+        profile=record.profile,
+        ended_at=record.ended_at,
+        facts=facts,
+        figures=figures,
+        runs=1 + (before.runs if before is not None else 0),
+        settled_max_c=hottest,
+    )
 
 
 def _judged(root: Path) -> Iterator[tuple[RunDir, Record]]:
