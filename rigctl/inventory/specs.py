@@ -167,9 +167,9 @@ def _require_sources(part: SpecPart, data: dict[str, Any]) -> None:
     sources = data.get("sources") or {}
     limits = [key for key, _ in walk(data.get("limits") or {}, ("limits",))]
     limits += [("settings", key) for key in data.get("settings") or {}]
-    training = data.get("training")
-    if isinstance(training, dict) and "min_tokens_per_s" in training:
-        limits.append(("training", "min_tokens_per_s"))
+    for name in ("training", "compute"):
+        part_of = data.get(name)
+        limits += [(name, key) for key in (part_of if isinstance(part_of, dict) else ()) if key.startswith("min_")]
     for key in limits:
         if not sources.get(dotted_key(key)):
             raise UsageError(

@@ -6,38 +6,17 @@ of the agent, a file in `rigctl/agent/scripts/`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
+
+from rigctl.measure.computing import COMPUTE, DCGM, GPU_MEMORY, TRAIN_ALL
+from rigctl.measure.workload import Workload, script
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from rigctl.model.reading import Facts
     from rigctl.model.spec import RigSpec
 
 TRAINING_LIMIT_S = 900
 """A training step that has not ended after so long is stopped, seconds."""
-
-
-@dataclass(frozen=True)
-class Workload:
-    """One step that is neither rest nor burn."""
-
-    name: str
-    limit_s: float
-    """It is stopped after so long, seconds."""
-    expected_s: Callable[[RigSpec], float | None]
-    """How long it is expected to take, seconds; None where the spec does not ask for it."""
-    step: Callable[[RigSpec, Facts], dict[str, Any]]
-    """What the plan's step holds beside name and seconds, as the agent reads it: `loads`, and what they need."""
-
-
-def script(
-    name: str, arguments: dict[str, Any], *, python: Literal["system", "torch"], needs_cards: bool
-) -> dict[str, Any]:
-    """Return the plan's words for a step that runs one of the agent's own programs."""
-    program = {"name": name, "python": python, "arguments": arguments, "needs_cards": needs_cards}
-    return {"loads": ["script"], "script": program}
 
 
 def _training_s(spec: RigSpec) -> float | None:
@@ -76,8 +55,32 @@ def _p2p(_spec: RigSpec, facts: Facts) -> dict[str, Any]:
     return script("p2p", arguments, python="torch", needs_cards=True)
 
 
+DISK_LIMIT_S = 180
+"""A disk that has not been written and read after so long is stopped, seconds."""
+DISK_JOB_S = 10
+"""Writing and reading are ended after so long each, seconds."""
+DISK_SHARE, DISK_MOST_BYTES, DISK_LEAST_BYTES = 0.05, 4 * 1024**3, 64 * 1024**2
+"""The file takes this share of what is free at most: 4 GiB are more than a disk's own cache, 64 MiB a start."""
+
+
+def _disk(spec: RigSpec, _facts: Facts) -> dict[str, Any]:
+    arguments = {
+        "directory": spec.parts.disk_directory,
+        "share": DISK_SHARE,
+        "most_bytes": DISK_MOST_BYTES,
+        "least_bytes": DISK_LEAST_BYTES,
+        "seconds": DISK_JOB_S,
+    }
+    return script("disk", arguments, python="system", needs_cards=False)
+
+
 WORKLOADS: tuple[Workload, ...] = (
+    Workload("disk", DISK_LIMIT_S, lambda _spec: 2 * DISK_JOB_S, _disk),
     Workload("p2p", P2P_LIMIT_S, _p2p_s, _p2p),
+    COMPUTE,
+    GPU_MEMORY,
     Workload("train", TRAINING_LIMIT_S, _training_s, _training),
+    TRAIN_ALL,
+    DCGM,
 )
 """In the order in which they run, after the burns."""

@@ -40,6 +40,12 @@ class PartsSpec(_Literal):
     pcie_width_under_load: int | None = Field(default=None, ge=1, le=32)
     gpu_numa_nodes: tuple[int, ...] | None = Field(default=None, strict=False)
     """The NUMA node of each card, in slot order."""
+    min_disk_gb: float | None = Field(default=None, gt=0)
+    """Size of the largest disk that is built in, GB of 10⁹ bytes."""
+    disk_directory: str = "/var/tmp"  # noqa: S108 - the standard's place for files that outlive a reboot
+    """A folder on the disk whose speed is measured."""
+    ecc: bool | None = None
+    """Whether the cards correct errors of their memory; None: as it is found."""
 
 
 class LimitsSpec(_Literal):
@@ -67,6 +73,8 @@ class LimitsSpec(_Literal):
     """How many packets a card may have to send again over PCIe under load."""
     max_aer_corrected_per_min: float = Field(default=32, ge=0)
     """Corrected errors a minute that a card, or a port above it, may report to the kernel."""
+    max_ecc_corrected: int = Field(default=50_000_000, ge=0)
+    """How many errors a card may have corrected in its memory since the driver was loaded."""
     max_probe_seconds: float | None = Field(default=None, gt=0)
     """How long one question to NVML or `nvidia-smi` may take, seconds."""
     min_p2p_one_way_gb_per_s: float | None = Field(default=None, gt=0)
@@ -80,6 +88,19 @@ class LimitsSpec(_Literal):
     guard_max_cpu_temp_c: float | None = Field(default=None, gt=0, lt=120)
     """The same for the processor's package; None: what its sensor calls critical − 5 alone."""
     max_cpu_temp_c: float | None = Field(default=None, gt=0, lt=120)
+    min_cpu_mhz: float | None = Field(default=None, gt=0, lt=10_000)
+    """Mean clock of the cores in the last third of the CPU burn, MHz; None: what the processor's maker promises."""
+    max_disk_used_pct: float = Field(default=100, gt=0, le=255)
+    """How much of its endurance an NVMe disk may say that it has used, %."""
+    max_disk_media_errors: int = Field(default=0, ge=0)
+    """How often an NVMe disk may have lost data."""
+    min_disk_free_gb: float = Field(default=5, ge=0)
+    """What must be free where programs, readings and test files go, GB of 10⁹ bytes."""
+    min_disk_read_mb_per_s: float | None = Field(default=None, gt=0)
+    """One file from end to end, past the kernel's cache, MB/s of 10⁶ bytes; so for the next."""
+    min_disk_write_mb_per_s: float | None = Field(default=None, gt=0)
+    min_network_mbit_per_s: int | None = Field(default=None, gt=0)
+    """The link of the network card that carries the default route, Mbit/s; None: what both its ends can do."""
     min_power_share_of_limit: float | None = Field(default=None, gt=0, le=1)
     """Mean power in the burn's last third ÷ power limit."""
     max_power_share_of_limit: float = Field(default=1.05, ge=1, le=2)
@@ -96,6 +117,10 @@ class LimitsSpec(_Literal):
     wall_power_tolerance_share: float = Field(default=0.10, gt=0, lt=1)
     max_wall_residual_share: float | None = Field(default=None, gt=0, lt=1)
     """What the wall gives under load and neither cards nor CPU take, ÷ wall power: supply, board, memory, fans."""
+    max_rate_fall_share: float = Field(default=0.10, gt=0, lt=1)
+    """How far a rate of `compute` or `training` may be below what the rig's accepted runs showed."""
+    max_twin_gap_share: float = Field(default=0.10, gt=0, lt=1)
+    """How much slower than the median of the other cards a card may be."""
 
 
 class CoolingSpec(_Literal):
@@ -182,6 +207,14 @@ class TrainingSpec(_Literal):
     warmup_steps: int = Field(ge=1)
     measured_steps: int = Field(ge=3)
     min_tokens_per_s: float | None = Field(default=None, gt=0)
+    min_all_tokens_per_s: float | None = Field(default=None, gt=0)
+    """On all cards together (step `train_all`)."""
+    min_scaling_share: float | None = Field(default=None, gt=0, le=1)
+    """Tokens/s of all cards together ÷ the sum of what each card trains alone."""
+    min_p2p_gain: float | None = Field(default=None, gt=0)
+    """Tokens/s of all cards together ÷ the same with P2P switched off (`NCCL_P2P_DISABLE=1`)."""
+    min_tokens_per_joule: float | None = Field(default=None, gt=0)
+    """Tokens/s of step `train` ÷ what its card draws, tokens/J."""
     provisional: bool = False
     """True until a rig of this class has shown its own figure; then said in each verdict."""
 
@@ -189,6 +222,40 @@ class TrainingSpec(_Literal):
     def _threads_are_for_the_cpu(self) -> TrainingSpec:
         if self.threads is not None and self.device != "cpu":
             message = "training.threads is for device cpu only"
+            raise ValueError(message)
+        return self
+
+
+class ComputeSpec(_Literal):
+    """What each card computes and moves by itself, and the test of its memory. Never run on another device instead."""
+
+    device: Literal["cuda", "cpu"]
+    threads: int | None = Field(default=None, gt=0)
+    """CPU threads; only where device is cpu."""
+    matmul_n: int = Field(default=8192, gt=0)
+    """Rows and columns of the matrices."""
+    stream_mib: int = Field(default=256, gt=0)
+    """Size of what is streamed through memory and copied over the bus, MiB."""
+    layer_batch: int = Field(default=128, gt=0)
+    """Sequences that go through the Transformer layer at once."""
+    min_matmul_fp32_tflops: float | None = Field(default=None, gt=0)
+    """Product of single-precision matrices, with TF32 where the card has it, TFLOP/s; so for the next two types."""
+    min_matmul_fp16_tflops: float | None = Field(default=None, gt=0)
+    min_matmul_bf16_tflops: float | None = Field(default=None, gt=0)
+    min_gpu_memory_gb_per_s: float | None = Field(default=None, gt=0)
+    """A vector times a number, read and written, GB/s."""
+    min_host_to_device_gb_per_s: float | None = Field(default=None, gt=0)
+    """From pinned memory of the host, GB/s."""
+    min_device_to_host_gb_per_s: float | None = Field(default=None, gt=0)
+    min_layer_tflops: float | None = Field(default=None, gt=0)
+    """A Transformer layer of BERT-large in fp16, forwards and backwards, TFLOP/s."""
+    min_tested_memory_share: float = Field(default=0.8, gt=0, le=1)
+    """How much of a card's memory the pattern test must reach; the rest is the driver's and torch's own."""
+
+    @model_validator(mode="after")
+    def _threads_are_for_the_cpu(self) -> ComputeSpec:
+        if self.threads is not None and self.device != "cpu":
+            message = "compute.threads is for device cpu only"
             raise ValueError(message)
         return self
 
@@ -202,6 +269,9 @@ class SpecFile(_Literal):
     settings: SettingsSpec | None = None
     wall_meter: WallMeterSpec | None = None
     training: TrainingSpec | None = None
+    compute: ComputeSpec | None = None
+    allow_step_load: bool = False
+    """Whether cards and CPU may be switched on and off together: a supply that is too weak goes off."""
     sources: dict[str, str] = Field(default_factory=dict)
     """Dotted key → where its figure comes from, such as `limits.max_settled_gpu_temp_c`."""
 
@@ -237,6 +307,8 @@ class RigSpec(_Literal):
     settings: SettingsSpec | None = None
     wall_meter: WallMeterSpec | None = None
     training: TrainingSpec | None = None
+    compute: ComputeSpec | None = None
+    allow_step_load: bool = False
     sources: dict[str, str] = Field(default_factory=dict)
     software: SoftwareSpec
     origin: str = ""
@@ -248,7 +320,7 @@ class RigSpec(_Literal):
         return f"{self.origin}: {key}" + (f" ({stated})" if stated else "")
 
 
-Workload = Literal["p2p"]
+Workload = Literal["disk", "p2p", "compute", "gpu_memory", "train_all", "dcgm"]
 """What a profile can ask for beside burns and training; each is one step of that name, in this order."""
 
 
@@ -272,3 +344,13 @@ class ProfileSpec(_Literal):
     ramp_seconds: float = Field(default=5, ge=0, le=60)
     """A GPU burn's power limit rises for so long from the board's lowest, seconds, a tenth of the burn at most; 0: it
     begins at its own limit."""
+    step_load_seconds: float = Field(default=0, ge=0)
+    """Cards and CPU are switched on and off together for about so long, seconds, where the rig's spec allows it."""
+    step_load_only_first: bool = False
+    """The step load is run at a rig's first acceptance only."""
+    wakes: int = Field(default=0, ge=0)
+    """How often the rig is left alone and then put to work; 0 leaves the step out."""
+    wake_rest_seconds: float = Field(default=300, gt=0)
+    """The rest before each of them, seconds."""
+    wake_load_seconds: float = Field(default=20, gt=0)
+    """The work after each rest, seconds."""

@@ -22,7 +22,10 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 # Cards counted in PCI bus order, as slots are; must be set before CUDA starts.
 os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
@@ -112,7 +115,7 @@ def device_of(training: dict[str, Any]) -> Any:
         )
     if training["dtype"] == "bf16" and not torch.cuda.is_bf16_supported():
         raise TrainError("this card does not compute in bf16", "set training.dtype to fp32 in the spec")
-    return torch.device("cuda", 0)
+    return torch.device("cuda", int(training.get("card", 0)))
 
 
 class Gpt:
@@ -194,8 +197,12 @@ def make_batch(generator: Any, sequences: int, seq_len: int, device: Any) -> Any
 class Trainer:
     """Model, optimiser and data of one workload; `step()` trains one step and times it."""
 
-    def __init__(self, training: dict[str, Any]) -> None:
+    def __init__(
+        self, training: dict[str, Any], *, data_seed: int = SEED, exchange: Callable[[list[Any]], None] | None = None
+    ) -> None:
+        """`exchange` is given all weights when their gradients are there, before the optimiser's step."""
         self.device = device_of(training)
+        self._exchange = exchange
         self.training = training
         self.shape = shape_of(training)
         torch.manual_seed(SEED)
@@ -203,7 +210,7 @@ class Trainer:
         torch.set_float32_matmul_precision("high")
         self.model = Gpt(self.shape, training["seq_len"], self.device)
         self.optimizer = torch.optim.AdamW(self.model.weights.values(), lr=3e-4)
-        self.generator = torch.Generator().manual_seed(SEED)
+        self.generator = torch.Generator().manual_seed(data_seed)
 
     def _finish_device(self) -> None:
         if self.device.type == "cuda":
@@ -218,6 +225,8 @@ class Trainer:
                 loss = self.model.loss(batch) / accumulate
             loss.backward()
             total += loss.detach()
+        if self._exchange is not None:
+            self._exchange(list(self.model.weights.values()))
         torch.nn.utils.clip_grad_norm_(self.model.weights.values(), 1.0)
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
