@@ -13,6 +13,7 @@ import pynvml
 
 from . import bus, nvml
 from .clock import stamp
+from .ecc import memory_health
 from .errors import NvmlUnavailable
 
 if TYPE_CHECKING:

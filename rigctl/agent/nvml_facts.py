@@ -6,6 +6,7 @@ from typing import Any
 
 import pynvml
 
+from .ecc import memory_health
 from .nvml import MIB, NVML_ERRORS, Asker, Card, links_active, text_of, threshold, words_of
 
 _LINK_SPEED_FIELDS = tuple(getattr(pynvml, f"NVML_FI_DEV_NVLINK_SPEED_MBPS_L{link}") for link in range(12))

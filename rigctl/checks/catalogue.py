@@ -50,6 +50,8 @@ ORDER: tuple[str, ...] = (
     "power.limit",
     "power.idle",
     "power.share_of_limit",
+    "memory.ecc",
+    "memory.remapped_rows",
     "power.wall",
     "power.residual",
     "software.gpu_burn_build",

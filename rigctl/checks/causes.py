@@ -43,8 +43,25 @@ _BURN = frozenset(
         "topology.pcie_width",
     }
 )
-_LOADED = _BURN | {"thermals.guard", "thermals.cpu_temp", "throughput.cpu_burn", "throughput.training"}
-_COUNTED = ("topology.nvlink_errors", "topology.aer_port", "topology.aer_card", "topology.pcie_replays")
+_LOADED = _BURN | {
+    "thermals.guard",
+    "thermals.cpu_temp",
+    "throughput.cpu_burn",
+    "throughput.cpu_clock",
+    "throughput.training",
+    "disk.speed",
+    "power.brake",
+    "power.step_load",
+    "power.idle_to_load",
+}
+_COUNTED = (
+    "topology.nvlink_errors",
+    "topology.aer_port",
+    "topology.aer_card",
+    "topology.pcie_replays",
+    "memory.ecc",
+    "memory.remapped_rows",
+)
 _P2P_RATES = ("throughput.p2p_one_way", "throughput.p2p_both_ways")
 _P2P = ("topology.p2p_bytes", *_P2P_RATES)
 _OF_CARD = _BURN | {
@@ -87,6 +104,23 @@ class Rule:
     """One way in which verdicts follow from each other."""
 
     cause: str
+_XIDS_OF_MEMORY = frozenset({"45", "48", "63", "64", "92", "94", "95"})
+"""The numbers with which the driver tells of errors in a card's memory, and of the channel that it clears away then."""
+
+
+_BRAKED = (
+    "power.step_load",
+    "power.idle_to_load",
+    "thermals.guard",
+    "thermals.throttle",
+    "throughput.burn_gflops",
+    "throughput.training",
+    "power.share_of_limit",
+    "power.wall",
+)
+"""What follows from a card that supply or board hold back."""
+
+
     follows: Callable[[CheckVerdict, CheckVerdict, Readings], bool]
     """(cause, other, readings) → whether `other` follows from `cause`."""
     bad: tuple[Verdict, ...] = BAD
@@ -180,6 +214,23 @@ def _its_waiver(cause: CheckVerdict, other: CheckVerdict, _readings: Readings) -
     check, _, subject = other.subject.partition("[")
     named = subject.removesuffix("]")
     return (
+def _told_by_xid(*checks: str) -> Callable[[CheckVerdict, CheckVerdict, Readings], bool]:
+    """Memory that fails is told of by an Xid of the same card, and by its own counts; `checks` are those."""
+
+    def follows(cause: CheckVerdict, other: CheckVerdict, _readings: Readings) -> bool:
+        if other.subject != cause.subject:
+            return False
+        numbers = set(str(other.found).split(", "))
+        return other.check in checks or (other.check == "kernel.xid" and numbers <= _XIDS_OF_MEMORY)
+
+    return follows
+
+
+def _went_off(_cause: CheckVerdict, other: CheckVerdict, readings: Readings) -> bool:
+    """A rig that goes off when its load is switched comes back in another boot."""
+    return other.check == "kernel.same_boot" and gone_off(readings)
+
+
         other.check == WAIVERS
         and check == cause.check
         and (not named or named in (cause.subject, cause.subject.partition(" ")[0]))
@@ -199,6 +250,8 @@ RULES: tuple[Rule, ...] = (
     Rule("identity.card_firmware", _same_card("power.limit", "power.share_of_limit"), (Verdict.FAIL,)),
     Rule("kernel.xid", _same_card(*_OF_CARD), (Verdict.FAIL,)),
     Rule(
+    Rule("memory.ecc", _told_by_xid("memory.remapped_rows"), (Verdict.FAIL,)),
+    Rule("memory.remapped_rows", _told_by_xid(), (Verdict.FAIL,)),
         "topology.nvlink",
         _same_card("topology.nvlink_speed", "topology.nvlink_errors", "topology.p2p_access", *_P2P_RATES),
     ),

@@ -55,6 +55,11 @@ def each_span(
     return each_card(say, spec, readings, of_card)
 
 
+def after_load(readings: Readings) -> dict[str, CardCounters]:
+    """Return what each card counted after the load, by UUID. Raises NoCounters."""
+    return {uuid: span.after for uuid, span in _spans(readings).items()}
+
+
 def _spans(readings: Readings) -> dict[str, Span]:
     """Return each card's counters by UUID. Raises NoCounters."""
     lines = _lines(readings)

@@ -25,6 +25,33 @@ class LinkFacts(_Reading):
     speed_gb_per_s: float | None = None
 
 
+class EccReading(_Reading):
+    """What a card counts of errors in its memory; None where it does not tell, or counts none because that is off."""
+
+    on: bool
+    corrected: int | None = None
+    """Since the driver was loaded (NVML: volatile); so for `uncorrected`."""
+    uncorrected: int | None = None
+    lifetime_corrected: int | None = None
+    """As the card itself remembers them (NVML: aggregate); so for `lifetime_uncorrected`."""
+    lifetime_uncorrected: int | None = None
+
+
+class RemappedRows(_Reading):
+    """Rows of a card's memory that it replaced by spare ones."""
+
+    corrected: int
+    """Replaced because errors in them had to be corrected often."""
+    uncorrected: int
+    """Replaced because of an error that could not be corrected."""
+    pending: bool
+    """A row waits for the card's reset to be replaced."""
+    failed: bool
+    """A row could not be replaced."""
+    banks: dict[str, int] | None = None
+    """How many banks of memory have which share of their spare rows left: max, high, partial, low, none."""
+
+
 class GpuFacts(_Reading):
     """Identity of one card, from NVML."""
 
@@ -50,6 +77,9 @@ class GpuFacts(_Reading):
     max_pcie_gen: int | None = None
     max_pcie_width: int | None = None
     links: tuple[LinkFacts, ...] = ()
+    ecc: EccReading | None = None
+    """None where the card has no error correction; `missing` then has NVML's reason, also for the next."""
+    remapped_rows: RemappedRows | None = None
     missing: dict[str, str] = Field(default_factory=dict)
 
     @property
@@ -371,3 +401,5 @@ class Readings(_Reading):
     def of_step(self, step: str) -> tuple[Sample, ...]:
         """The samples taken during `step`."""
         return tuple(s for s in self.samples if s.step == step)
+    ecc: EccReading | None = None
+    remapped_rows: RemappedRows | None = None

@@ -118,7 +118,7 @@ def test_a_healthy_rig_is_well_live_and_in_the_replay(tmp_path):
     assert bad(live) == {}
     counts = live.rigs[0].counts
     assert set(counts) <= {"pass", "blind", "skip"}
-    assert (counts["blind"], sum(counts.values())) == (4, len(live.rigs[0].verdicts))
+    assert (counts["blind"], sum(counts.values())) == (8, len(live.rigs[0].verdicts))
     assert {v.check for v in live.rigs[0].verdicts} == {c.id for c in CATALOGUE.values() if not c.afterwards}
     assert live.rigs[0].left == "idle"
     assert live.ended_at > live.started_at

@@ -47,6 +47,8 @@ BOOT = "0c8a2a43-0000-4000-8000-000000000001"
 T0 = 1_790_000_000.0
 MODEL = "NVIDIA GeForce RTX 3090 Ti"
 
+NO_ECC = {"ecc": "Not Supported", "remapped_rows": "Not Supported"}
+"""What the driver says of such a card's memory."""
 PROFILE = ProfileSpec(
     idle_seconds=2,
     cpu_burn_seconds=6,
@@ -169,6 +171,7 @@ def place(i: int, **changes: Any) -> PlaceFacts:
     """Where card `i` hangs: below a root port of its own, on a board with one NUMA node."""
     known: dict[str, Any] = {
         "uuid": UUIDS[i],
+        "missing": dict(NO_ECC),
         "pci_address": BUS[i][4:],
         "listed": True,
         "root_port": f"0000:00:0{i + 1}.1",
@@ -375,7 +378,7 @@ def card_counters(i: int, **changes: Any) -> dict[str, Any]:
         "links": links,
         "pcie_replays": 4,
         "aer": {"card": device(), "ports": [device(f"0000:00:0{i + 1}.1")]},
-        "missing": {},
+        "missing": dict(NO_ECC),
         "faults": [],
     }
     return known | changes

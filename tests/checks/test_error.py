@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from rigctl.model.reading import DriverFacts, KernelMessage, RigEvent
+from rigctl.model.reading import DriverFacts, EccReading, KernelMessage, RigEvent
 from rigctl.model.spec import WallMeterSpec
 from rigctl.model.verdict import Verdict
 
@@ -41,6 +41,10 @@ ERRORS = {
     "measure.left_as_found": {"logs": h.without_logs("restored.json")},
     "kernel.same_boot": {"boot_id_after": None},
     "kernel.xid": {"kernel_read": False},
+    "memory.ecc": {"facts": h.facts(gpus=(h.gpu(0), h.gpu(1, ecc=EccReading(on=True, corrected=3, uncorrected=0))))},
+    "memory.remapped_rows": {
+        "logs": h.with_logs(counters__jsonl=h.counters({"missing": {"remapped_rows": "GPU is lost"}}))
+    },
     "software.driver_version": {"facts": h.facts(driver=DriverFacts(loaded="515.105.01"))},
     "software.torch": {"facts": h.facts(tools=tools(torch=None))},
     "software.gpu_burn_build": {"facts": h.facts(tools=tools(gpu_burn=None))},

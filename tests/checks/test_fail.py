@@ -8,7 +8,15 @@ import pytest
 
 from rigctl.checks import throughput
 from rigctl.checks.catalogue import CATALOGUE
-from rigctl.model.reading import DriverFacts, KernelMessage, LinkFacts, ModuleFacts, PairFacts
+from rigctl.model.reading import (
+    DriverFacts,
+    EccReading,
+    FilesystemFacts,
+    KernelMessage,
+    LinkFacts,
+    ModuleFacts,
+    PairFacts,
+)
 from rigctl.model.verdict import Verdict
 
 from . import healthy as h
@@ -81,6 +89,9 @@ FAILS = {
     "topology.pcie_replays": counted(pcie_replays=310),
     "topology.pcie_gen": under_load(pcie_gen=3),
     "topology.pcie_width": under_load(pcie_width=4),
+    "memory.ecc": counted(ecc={"on": True, "corrected": 3, "uncorrected": 1})
+    | {"facts": h.facts(gpus=(h.gpu(0), h.gpu(1, ecc=EccReading(on=True, corrected=3, uncorrected=0))))},
+    "memory.remapped_rows": counted(remapped_rows={"corrected": 0, "uncorrected": 1, "pending": True, "failed": False}),
     "kernel.xid": kernel(FALLEN),
     "thermals.fans": {"samples": h.with_samples(("gpu_burn",), fans_rpm={"d5next Pump speed": 0})},
     "thermals.resistance": under_load(temp_c=62.0, power_w=250.0),

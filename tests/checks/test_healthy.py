@@ -6,6 +6,9 @@ from rigctl.checks import (
     burn,
     cooling,
     counters,
+    cpu,
+    disk,
+    ecc,
     energy,
     fans,
     guard,
@@ -29,7 +32,7 @@ from rigctl.model.verdict import CheckVerdict, Verdict
 
 from . import healthy as h
 
-BLIND_ON_GEFORCE = {"thermals.hotspot_temp", "thermals.memory_temp"}
+BLIND_ON_GEFORCE = {"thermals.hotspot_temp", "thermals.memory_temp", "memory.ecc", "memory.remapped_rows"}
 SKIPPED_AT_FIRST = {"identity.settings", "identity.machine", "identity.cards", "identity.card_firmware"}
 
 
@@ -67,6 +70,8 @@ def all_verdicts(  # noqa: PLR0913 - what a run knows of a rig, each part replac
         cooling.resistance(spec, readings, baseline),
         cooling.rest_temp(spec, readings, profile),
         thermals.settled_gpu_temp(spec, readings),
+        ecc.ecc_errors(spec, readings, profile, baseline),
+        ecc.remapped_rows(spec, readings, profile),
         cooling.card_spread(spec, readings),
         thermals.steady_state(spec, readings, profile),
         thermals.memory_temp(spec, readings),
