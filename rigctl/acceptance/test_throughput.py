@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rigctl.checks import burn, throughput
+from rigctl.checks import burn, cpu, throughput
 
 if TYPE_CHECKING:
     from rigctl.acceptance.plugin import Judge
+    from rigctl.model.baseline import Baseline
     from rigctl.model.reading import Readings
     from rigctl.model.spec import ProfileSpec, RigSpec
 
@@ -30,6 +31,14 @@ def test_burn_gflops(spec: RigSpec, readings: Readings, profile: ProfileSpec, ju
 def test_cpu_burn(readings: Readings, profile: ProfileSpec, judge: Judge) -> None:
     """stress-ng found no error."""
     judge(throughput.cpu_burn(readings, profile))
+
+
+@pytest.mark.check("throughput.cpu_clock")
+def test_cpu_clock(
+    spec: RigSpec, readings: Readings, profile: ProfileSpec, baseline: Baseline | None, judge: Judge
+) -> None:
+    """The CPU keeps its clock under load."""
+    judge(cpu.clock(spec, readings, profile, baseline))
 
 
 @pytest.mark.check("throughput.training")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .cpu import SYS
+from .cpu import PROC, SYS
+from .disk import controller_of, smart_log
+from .network import carriers, link
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,7 +41,11 @@ def disks(sys: Path = SYS) -> list[dict[str, Any]] | None:
     folder = sys / "block"
     if not folder.is_dir():
         return None
-    return [_disk(one) for one in sorted(folder.iterdir()) if _built_in(one)]
+    return [
+        {**_disk(one), "state": controller_of(one.name, sys), **smart_log(one.name)}
+        for one in sorted(folder.iterdir())
+        if _built_in(one)
+    ]
 
 
 def _built_in(disk: Path) -> bool:
@@ -57,13 +63,16 @@ def _disk(disk: Path) -> dict[str, Any]:
     }
 
 
-def network(sys: Path = SYS) -> list[dict[str, Any]] | None:
+def network(sys: Path = SYS, proc: Path = PROC) -> list[dict[str, Any]] | None:
     """Network cards; what has no device behind it (bridges, tunnels) is none. In a bond all say one address."""
     folder = sys / "class/net"
     if not folder.is_dir():
         return None
+    on_the_way = carriers(sys, proc)
     return [
         {
+            "carries_default_route": card.name in on_the_way,
+            **link(card),
             "name": card.name,
             "address": _text(card / "bonding_slave/perm_hwaddr") or _text(card / "address") or "",
             "driver": (card / "device/driver").resolve().name if (card / "device/driver").exists() else None,

@@ -7,6 +7,8 @@ from collections import deque
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from .cpu_clock import Clocks
+
 SYS = Path("/sys")
 PROC = Path("/proc")
 CRITICAL_C = (70.0, 125.0)
@@ -160,12 +162,18 @@ class CpuSensors:
     _energy: EnergyMeter = field(default_factory=EnergyMeter)
     _load: LoadMeter = field(default_factory=LoadMeter)
 
+    def __post_init__(self) -> None:
+        """Choose the cores whose clock is read."""
+        self._clocks = Clocks(self.sys)
+
     def read(self, now_s: float) -> dict[str, float | None]:
-        """Temperature (°C), power (W) and load (%) now; None where the rig has no such sensor."""
+        """Temperature (°C), power (W), load (%) and clock (MHz) now; None where the rig has no such sensor."""
         return {
             "cpu_temp_c": cpu_temp_c(self.sys),
             "cpu_power_w": _rounded(self._energy.power_w(now_s, rapl_packages(self.sys))),
             "cpu_util_pct": _rounded(self._load.util_pct(now_s, cpu_times(self.proc))),
+            "cpu_mhz": self._clocks.mhz(),
+            "cpu_throttles": self._clocks.throttles(),
         }
 
     def missing(self) -> dict[str, str]:
@@ -177,6 +185,8 @@ class CpuSensors:
             reasons["cpu_power_w"] = "no readable package domain in /sys/class/powercap (RAPL)"
         if cpu_times(self.proc) is None:
             reasons["cpu_util_pct"] = "/proc/stat cannot be read"
+        if not self._clocks.there:
+            reasons["cpu_mhz"] = "no core has scaling_cur_freq (cpufreq), as in most virtual machines"
         return reasons
 
 

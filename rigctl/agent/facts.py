@@ -12,9 +12,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from . import built_in, bus, dmi, nvml, nvml_facts, tools
+from . import built_in, bus, disk, dmi, nvml, nvml_facts, tools
 from .clock import boot_id
 from .cpu import CpuSensors
+from .cpu_clock import nominal_mhz
 from .errors import NvmlUnavailable
 from .pairs import pair_facts
 from .probes import bounded
@@ -62,6 +63,8 @@ def _machine() -> dict[str, Any]:
         "modules": built_in.modules(),
         "disks": built_in.disks(),
         "network": built_in.network(),
+        "filesystems": disk.filesystems(),
+        "cpu_nominal_mhz": nominal_mhz(),
     }
 
 

@@ -5,7 +5,19 @@ What a check says of itself stands in `rigctl/checks/entries/`, one module per s
 
 from __future__ import annotations
 
-from rigctl.checks.entries import identity, kernel, measure, power, software, thermals, throughput, topology
+from rigctl.checks.entries import (
+    disk,
+    identity,
+    kernel,
+    measure,
+    memory,
+    network,
+    power,
+    software,
+    thermals,
+    throughput,
+    topology,
+)
 from rigctl.checks.info import CheckInfo
 
 __all__ = ["CATALOGUE", "ORDER", "USER", "CheckInfo", "order"]
@@ -18,6 +30,10 @@ ORDER: tuple[str, ...] = (
     "identity.settings",
     "identity.machine",
     "identity.modules",
+    "disk.space",
+    "disk.health",
+    "disk.size",
+    "network.link",
     "topology.gpu_count",
     "topology.gpu_model",
     "identity.cards",
@@ -34,7 +50,10 @@ ORDER: tuple[str, ...] = (
     "topology.pcie_replays",
     "topology.pcie_gen",
     "topology.pcie_width",
+    "memory.ecc",
+    "memory.remapped_rows",
     "kernel.xid",
+    "power.brake",
     "thermals.fans",
     "thermals.resistance",
     "thermals.rest_temp",
@@ -50,14 +69,16 @@ ORDER: tuple[str, ...] = (
     "power.limit",
     "power.idle",
     "power.share_of_limit",
-    "memory.ecc",
-    "memory.remapped_rows",
     "power.wall",
     "power.residual",
+    "power.step_load",
+    "power.idle_to_load",
     "software.gpu_burn_build",
     "throughput.gpu_burn",
     "throughput.burn_gflops",
     "throughput.cpu_burn",
+    "throughput.cpu_clock",
+    "disk.speed",
     "throughput.p2p_one_way",
     "throughput.p2p_both_ways",
     "software.torch",
@@ -69,7 +90,7 @@ ORDER: tuple[str, ...] = (
 )
 """What can be a cause comes first: of two causes found at once, the first in this order is named first."""
 
-_SUBJECTS = (measure, kernel, software, identity, topology, thermals, power, throughput)
+_SUBJECTS = (measure, kernel, memory, software, identity, topology, thermals, power, throughput, disk, network)
 _ENTRIES: dict[str, CheckInfo] = {info.id: info for subject in _SUBJECTS for info in subject.ENTRIES}
 CATALOGUE: dict[str, CheckInfo] = {check: _ENTRIES[check] for check in ORDER}
 """Every check by id, in their order."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from rigctl.checks.cards import ABSENT
 from rigctl.checks.catalogue import CATALOGUE
+from rigctl.checks.switched import gone_off
 from rigctl.checks.waivers import CHECK as WAIVERS
 from rigctl.model.verdict import CheckVerdict, Verdict
 
@@ -73,6 +74,9 @@ _OF_CARD = _BURN | {
     "topology.nvlink",
     "topology.nvlink_speed",
     "power.limit",
+    "power.brake",
+    "power.step_load",
+    "power.idle_to_load",
 }
 _OF_RUN = ("measure.telemetry", "measure.left_as_found", "measure.probes", *_COUNTED, *_P2P)
 _HEAT = frozenset({"thermals.throttle", "throughput.burn_gflops", "power.share_of_limit", "power.wall"})
@@ -94,16 +98,12 @@ _BY_SETTINGS = (
     "topology.numa",
     "topology.p2p_access",
     "throughput.training",
+    "throughput.cpu_clock",
     *_P2P,
 )
 """What a BIOS that was reset takes from a rig: lanes, generations, and the straight way between cards."""
 
 
-@dataclass(frozen=True)
-class Rule:
-    """One way in which verdicts follow from each other."""
-
-    cause: str
 _XIDS_OF_MEMORY = frozenset({"45", "48", "63", "64", "92", "94", "95"})
 """The numbers with which the driver tells of errors in a card's memory, and of the channel that it clears away then."""
 
@@ -121,6 +121,11 @@ _BRAKED = (
 """What follows from a card that supply or board hold back."""
 
 
+@dataclass(frozen=True)
+class Rule:
+    """One way in which verdicts follow from each other."""
+
+    cause: str
     follows: Callable[[CheckVerdict, CheckVerdict, Readings], bool]
     """(cause, other, readings) → whether `other` follows from `cause`."""
     bad: tuple[Verdict, ...] = BAD
@@ -209,11 +214,6 @@ def _another_model(cause: CheckVerdict, other: CheckVerdict, _readings: Readings
     return other.check == "software.gpu_burn_build" or (other.check in own and _touches(cause.subject, other.subject))
 
 
-def _its_waiver(cause: CheckVerdict, other: CheckVerdict, _readings: Readings) -> bool:
-    """A waiver that ran out while its deviation is still there is no second cause."""
-    check, _, subject = other.subject.partition("[")
-    named = subject.removesuffix("]")
-    return (
 def _told_by_xid(*checks: str) -> Callable[[CheckVerdict, CheckVerdict, Readings], bool]:
     """Memory that fails is told of by an Xid of the same card, and by its own counts; `checks` are those."""
 
@@ -231,6 +231,11 @@ def _went_off(_cause: CheckVerdict, other: CheckVerdict, readings: Readings) -> 
     return other.check == "kernel.same_boot" and gone_off(readings)
 
 
+def _its_waiver(cause: CheckVerdict, other: CheckVerdict, _readings: Readings) -> bool:
+    """A waiver that ran out while its deviation is still there is no second cause."""
+    check, _, subject = other.subject.partition("[")
+    named = subject.removesuffix("]")
+    return (
         other.check == WAIVERS
         and check == cause.check
         and (not named or named in (cause.subject, cause.subject.partition(" ")[0]))
@@ -239,7 +244,14 @@ def _went_off(_cause: CheckVerdict, other: CheckVerdict, readings: Readings) -> 
 
 RULES: tuple[Rule, ...] = (
     Rule("measure.reached", _everything),
+    Rule("disk.space", _unmeasured(*_OF_RUN, *_LOADED), (Verdict.FAIL,)),
+    Rule("disk.health", _whole_rig("disk.speed"), (Verdict.FAIL,)),
+    Rule("thermals.cpu_temp", _whole_rig("throughput.cpu_clock"), (Verdict.FAIL,)),
+    Rule("power.brake", _same_card(*_BRAKED), (Verdict.FAIL,)),
+    Rule("power.step_load", _went_off, (Verdict.FAIL,)),
     Rule("kernel.same_boot", _unmeasured(*_OF_RUN, "kernel.xid", *_LOADED), (Verdict.FAIL,)),
+    Rule("memory.ecc", _told_by_xid("memory.remapped_rows"), (Verdict.FAIL,)),
+    Rule("memory.remapped_rows", _told_by_xid(), (Verdict.FAIL,)),
     Rule("kernel.xid", _whole_rig("measure.probes", "measure.left_as_found"), (Verdict.FAIL,)),
     Rule("measure.probes", _needs_driver, (Verdict.FAIL,)),
     Rule("software.driver_version", _nvml),
@@ -250,8 +262,6 @@ RULES: tuple[Rule, ...] = (
     Rule("identity.card_firmware", _same_card("power.limit", "power.share_of_limit"), (Verdict.FAIL,)),
     Rule("kernel.xid", _same_card(*_OF_CARD), (Verdict.FAIL,)),
     Rule(
-    Rule("memory.ecc", _told_by_xid("memory.remapped_rows"), (Verdict.FAIL,)),
-    Rule("memory.remapped_rows", _told_by_xid(), (Verdict.FAIL,)),
         "topology.nvlink",
         _same_card("topology.nvlink_speed", "topology.nvlink_errors", "topology.p2p_access", *_P2P_RATES),
     ),
@@ -267,9 +277,14 @@ RULES: tuple[Rule, ...] = (
     Rule("thermals.card_spread", _same_card("thermals.memory_temp", "thermals.hotspot_temp"), (Verdict.FAIL,)),
     Rule("thermals.guard", _same_card(*_HEAT), (Verdict.FAIL,)),
     Rule("thermals.guard", _unmeasured(*(_LOADED - {"thermals.guard"}), *_P2P, "measure.telemetry")),
-    Rule("software.gpu_burn_build", _whole_rig(*_BURN, "throughput.cpu_burn", "thermals.cpu_temp"), (Verdict.ERROR,)),
+    Rule(
+        "software.gpu_burn_build",
+        _whole_rig(*_BURN, "throughput.cpu_burn", "throughput.cpu_clock", "thermals.cpu_temp"),
+        (Verdict.ERROR,),
+    ),
     Rule("software.torch", _unmeasured(*_P2P)),
     Rule("software.torch", _whole_rig("throughput.training")),
+    Rule("throughput.cpu_clock", _whole_rig("power.wall"), (Verdict.FAIL,)),
     Rule("power.limit", _same_card("power.share_of_limit", "throughput.burn_gflops", "power.wall"), (Verdict.FAIL,)),
     Rule(
         "thermals.throttle",

@@ -12,8 +12,15 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 
+def no_number(_word: str) -> None:
+    """Read `NaN` and `Infinity`, which JSON does not know but Python writes, as what was not measured.
+
+    For `parse_constant` of `json.loads`: such a figure would be within every limit.
+    """
+
+
 class _Reading(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
 
 
 class LinkFacts(_Reading):
@@ -182,6 +189,26 @@ class DiskFacts(_Reading):
     serial: str | None = None
     size_gb: float = 0
     """GB of 10⁹ bytes."""
+    state: str | None = None
+    """Of an NVMe disk's controller, as the kernel names it: `live`, `dead`, …"""
+    smart_log: str | None = None
+    """What `nvme smart-log -o json` prints of an NVMe disk."""
+    smart_error: str | None = None
+    """Why that could not be read."""
+
+
+class FilesystemFacts(_Reading):
+    """How full a file system is."""
+
+    place: str
+    """A folder in it, such as `/`."""
+    size_gb: float = 0
+    """GB of 10⁹ bytes."""
+    free_gb: float | None = None
+    """What programs without special rights may still write."""
+    free_inode_share: float | None = None
+    """None where the file system has no table of a fixed size."""
+    error: str | None = None
 
 
 class NetworkFacts(_Reading):
@@ -191,6 +218,16 @@ class NetworkFacts(_Reading):
     address: str
     """Its hardware address; its own, where it is part of a bond."""
     driver: str | None = None
+    link: bool | None = None
+    """Whether there is a signal; None where the card is switched off."""
+    speed_mbit_per_s: int | None = None
+    duplex: Literal["full", "half"] | None = None
+    supported_mbit_per_s: int | None = None
+    """The fastest that the card can do, where its driver tells; so for the next."""
+    partner_mbit_per_s: int | None = None
+    """The fastest that the other end of the cable offers."""
+    wireless: bool = False
+    carries_default_route: bool = False
 
 
 class ProbeFacts(_Reading):
@@ -230,6 +267,10 @@ class Facts(_Reading):
     """Those that taint the kernel, and nouveau; the kernel's own are not listed."""
     disks: tuple[DiskFacts, ...] | None = None
     network: tuple[NetworkFacts, ...] | None = None
+    filesystems: tuple[FilesystemFacts, ...] = ()
+    """Those that a run writes to."""
+    cpu_nominal_mhz: float | None = None
+    """The clock that the processor's maker promises for all cores, where the kernel tells it."""
     driver: DriverFacts
     gpus: tuple[GpuFacts, ...] = ()
     pairs: tuple[PairFacts, ...] = ()
@@ -289,6 +330,10 @@ class Sample(_Reading):
     cpu_temp_c: float | None = None
     cpu_power_w: float | None = None
     cpu_util_pct: float | None = None
+    cpu_mhz: float | None = None
+    """Mean clock of some of the processor's cores."""
+    cpu_throttles: int | None = None
+    """How often the processor has slowed itself down for heat since the rig's start, where it counts that."""
     fans_rpm: dict[str, int] = Field(default_factory=dict)
     """Tachometers of fans and pumps by `CHIP LABEL`; a header without a fan says 0 for ever."""
     coolant_temps_c: dict[str, float] = Field(default_factory=dict)
@@ -365,6 +410,8 @@ class CardCounters(_Reading):
     links: tuple[LinkCounters, ...] = ()
     pcie_replays: int | None = Field(default=None, ge=0)
     aer: BusErrorsOfCard
+    ecc: EccReading | None = None
+    remapped_rows: RemappedRows | None = None
     missing: dict[str, str] = Field(default_factory=dict)
     faults: tuple[str, ...] = ()
 
@@ -401,5 +448,3 @@ class Readings(_Reading):
     def of_step(self, step: str) -> tuple[Sample, ...]:
         """The samples taken during `step`."""
         return tuple(s for s in self.samples if s.step == step)
-    ecc: EccReading | None = None
-    remapped_rows: RemappedRows | None = None

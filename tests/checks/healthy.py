@@ -6,6 +6,7 @@ Tests take these and break one thing; figures are ours, in the ranges that the s
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import Any
 
 from rigctl.model.baseline import Baseline
@@ -14,6 +15,7 @@ from rigctl.model.reading import (
     DiskFacts,
     DriverFacts,
     Facts,
+    FilesystemFacts,
     GpuFacts,
     GpuSample,
     KernelMessage,
@@ -39,6 +41,7 @@ from rigctl.model.spec import (
     TrainingSpec,
     WallMeterSpec,
 )
+from rigctl.model.switched import Stage, step_load_stages, wake_stages
 
 UUIDS = ("GPU-11111111-0000-4000-8000-00000000a91f", "GPU-22222222-0000-4000-8000-00000000b02e")
 BUS = ("00000000:01:00.0", "00000000:02:00.0")
@@ -46,23 +49,40 @@ SLOT1, SLOT2 = "slot1 (…a91f)", "slot2 (…b02e)"
 BOOT = "0c8a2a43-0000-4000-8000-000000000001"
 T0 = 1_790_000_000.0
 MODEL = "NVIDIA GeForce RTX 3090 Ti"
-
 NO_ECC = {"ecc": "Not Supported", "remapped_rows": "Not Supported"}
 """What the driver says of such a card's memory."""
+
 PROFILE = ProfileSpec(
     idle_seconds=2,
     cpu_burn_seconds=6,
     gpu_burn_seconds=30,
     all_burn_seconds=15,
     train=True,
-    workloads=("p2p",),
+    workloads=(
+        "disk",
+        "p2p",
+    ),
     sample_hz=2,
+    wakes=2,
+    wake_rest_seconds=2,
+    wake_load_seconds=1,
+    step_load_seconds=12,
 )
-STEPS = {"idle": (0, 2), "cpu_burn": (2, 8), "gpu_burn": (8, 40), "all_burn": (40, 57), "train": (57, 67)}
+STEPS = {
+    "idle": (0, 2),
+    "cpu_burn": (2, 8),
+    "gpu_burn": (8, 40),
+    "all_burn": (40, 57),
+    "train": (57, 67),
+    "idle_to_load": (67, 74),
+    "step_load": (74, 94),
+}
 """Each step's beginning and end, seconds after the plan's start; burns end a second or two before their step."""
 BUSY = {"gpu_burn": (9.5, 38.5), "all_burn": (41.5, 55.5), "train": (58, 66)}
 """When the cards work."""
-END = 68.0
+SWITCHED = ((69, 70), (72, 73), (74.5, 79.5), (84.5, 87), (89.5, 90.5), (91.5, 92))
+"""When they work in the steps that switch them, as far as telemetry at 2 Hz shows it."""
+END = 95.0
 
 TOPO = (
     "\t\x1b[4mGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\x1b[0m\n"
@@ -88,6 +108,7 @@ def spec(**changes: Any) -> RigSpec:
         pcie_gen_under_load=4,
         pcie_width_under_load=8,
         gpu_numa_nodes=(0, 0),
+        min_disk_gb=2000,
     )
     limits = LimitsSpec(
         max_settled_gpu_temp_c=65,
@@ -105,6 +126,9 @@ def spec(**changes: Any) -> RigSpec:
         min_p2p_one_way_gb_per_s=50,
         min_p2p_both_ways_gb_per_s=94,
         max_burn_gflops_drift=0.03,
+        min_disk_read_mb_per_s=1000,
+        min_disk_write_mb_per_s=500,
+        min_network_mbit_per_s=1000,
         wall_power_all_burn_w=1240,
     )
     software = SoftwareSpec(
@@ -135,6 +159,7 @@ def spec(**changes: Any) -> RigSpec:
         "rig_class": "dual_3090ti",
         "wall_meter": WallMeterSpec(form="tasmota", url="http://192.0.2.7/cm?cmnd=Status%208"),
         "training": training,
+        "allow_step_load": True,
         "sources": {"limits.max_settled_gpu_temp_c": "58 and 55 °C were seen"},
         "origin": "group_vars/class_dual_3090ti/spec.yml",
         **groups,
@@ -163,6 +188,7 @@ def gpu(i: int, **changes: Any) -> GpuFacts:
         "power_max_w": 480.0,
         "slowdown_temp_c": 94.0,
         "links": links,
+        "missing": dict(NO_ECC),
     }
     return GpuFacts(**known | changes)
 
@@ -171,7 +197,6 @@ def place(i: int, **changes: Any) -> PlaceFacts:
     """Where card `i` hangs: below a root port of its own, on a board with one NUMA node."""
     known: dict[str, Any] = {
         "uuid": UUIDS[i],
-        "missing": dict(NO_ECC),
         "pci_address": BUS[i][4:],
         "listed": True,
         "root_port": f"0000:00:0{i + 1}.1",
@@ -185,6 +210,76 @@ def place(i: int, **changes: Any) -> PlaceFacts:
         "acs_redirect": False,
     }
     return PlaceFacts(**known | changes)
+
+
+def smart_log(**changes: Any) -> str:
+    """What `nvme smart-log -o json` says of a disk two years old; its temperature is in kelvin."""
+    known = {
+        "critical_warning": 0,
+        "temperature": 311,
+        "avail_spare": 100,
+        "spare_thresh": 10,
+        "percent_used": 3,
+        "data_units_read": 28_167_888,
+        "data_units_written": 19_397_424,
+        "power_on_hours": 2011,
+        "unsafe_shutdowns": 7,
+        "media_errors": 0,
+        "num_err_log_entries": 12,
+    }
+    return json.dumps(known | changes)
+
+
+def nvme(**changes: Any) -> DiskFacts:
+    """The rig's disk."""
+    known: dict[str, Any] = {
+        "name": "nvme0n1",
+        "model": "Example NVMe 2TB",
+        "serial": "S1",
+        "size_gb": 2000.4,
+        "state": "live",
+        "smart_log": smart_log(),
+    }
+    return DiskFacts(**known | changes)
+
+
+def network_card(**changes: Any) -> NetworkFacts:
+    """The card over which the rig is reached: gigabit at both ends."""
+    known: dict[str, Any] = {
+        "name": "eno1",
+        "address": "02:00:00:00:00:01",
+        "driver": "igc",
+        "link": True,
+        "speed_mbit_per_s": 1000,
+        "duplex": "full",
+        "supported_mbit_per_s": 2500,
+        "partner_mbit_per_s": 1000,
+        "carries_default_route": True,
+    }
+    return NetworkFacts(**known | changes)
+
+
+def fio(write_mb_per_s: float = 1850.0, read_mb_per_s: float = 3180.0, *, error: int = 0, **changes: Any) -> str:
+    """What the step `disk` writes."""
+    size, nothing = 4 * 1024**3, {"total_ios": 0, "bw_bytes": 0, "iops": 0.0, "runtime": 0}
+
+    def done(rate: float) -> dict[str, Any]:
+        runtime = round(size / rate / 1000)
+        return {"total_ios": 4096, "bw_bytes": round(rate * 1e6), "iops": rate / 1.048576, "runtime": runtime}
+
+    jobs = [
+        {"jobname": "write", "error": error, "read": nothing, "write": done(write_mb_per_s)},
+        {"jobname": "read", "error": 0, "read": done(read_mb_per_s), "write": nothing},
+    ]
+    report = json.dumps({"fio version": "fio-3.28", "jobs": jobs})
+    return json.dumps(
+        {"directory": "/var/tmp", "bytes": size, "free_bytes": 812_400_000_000, "report": report} | changes
+    )
+
+
+def cpu_mhz(step: str, seq: int) -> float:
+    """The clock of the processor's cores: they doze at rest."""
+    return (4190.0 if step in ("cpu_burn", "all_burn") else 2200.0) + seq % 5
 
 
 def facts(**changes: Any) -> Facts:
@@ -206,8 +301,10 @@ def facts(**changes: Any) -> Facts:
             for one in ("A2", "B2")
         ),
         "modules": (ModuleFacts(name="nvidia", taint="POE", version="515.105.01"),),
-        "disks": (DiskFacts(name="nvme0n1", model="Example NVMe 2TB", serial="S1", size_gb=2000.4),),
-        "network": (NetworkFacts(name="eno1", address="02:00:00:00:00:01", driver="igc"),),
+        "disks": (nvme(),),
+        "network": (network_card(),),
+        "filesystems": (FilesystemFacts(place="/", size_gb=1967.5, free_gb=812.4, free_inode_share=0.97),),
+        "cpu_nominal_mhz": 3700.0,
         "driver": DriverFacts(loaded="515.105.01", library="515.105.01", cuda_driver="11.7"),
         "gpus": (gpu(0), gpu(1)),
         "pairs": (PairFacts(slots=(1, 2), read="OK", write="OK"),),
@@ -244,7 +341,7 @@ def step_at(t: float) -> str:
 
 def gpu_sample(i: int, t: float) -> GpuSample:
     """Card `i` at a moment: 58 and 55 °C and a little over 440 W under load, asleep at rest."""
-    busy = any(start <= t < end for start, end in BUSY.values())
+    busy = any(start <= t < end for start, end in (*BUSY.values(), *SWITCHED))
     return GpuSample(
         uuid=UUIDS[i],
         slot=i + 1,
@@ -281,6 +378,8 @@ def samples() -> tuple[Sample, ...]:
                 gpus=cards,
                 cpu_temp_c=78.0 if step in ("cpu_burn", "all_burn") else 45.0,
                 cpu_power_w=140.0 if step in ("cpu_burn", "all_burn") else 27.0,
+                cpu_util_pct=100.0 if step in ("cpu_burn", "all_burn") else 2.0,
+                cpu_mhz=cpu_mhz(step, seq),
                 fans_rpm={"d5next Pump speed": 2800 + seq % 7, "nct6798 fan3": 0},
                 wall_power_w=wall,
                 controller_wall_s=T0 + t + 0.4,
@@ -292,6 +391,7 @@ def samples() -> tuple[Sample, ...]:
 def events() -> tuple[RigEvent, ...]:
     """What the guard told of the plan."""
     loads = {"cpu_burn": ("cpu",), "gpu_burn": ("gpu",), "all_burn": ("cpu", "gpu"), "train": ("train",)}
+    loads |= dict.fromkeys(("idle_to_load", "step_load"), ("script",))
     told: list[tuple[float, str, str | None, dict[str, object]]] = []
     for step, (start, end) in STEPS.items():
         told.append((start, "step_started", step, {"loads": list(loads.get(step, ()))}))
@@ -315,6 +415,7 @@ def argv(load: str, step: str) -> list[str]:
         "gpu": ["./gpu_burn", "-stts", "1", "-c", "compare.fatbin", seconds],
         "cpu": ["stress-ng", "--cpu", "0", "-t", seconds],
         "train": ["python", "train.py"],
+        "script": ["python3", "switched"],
     }
     return commands[load]
 
@@ -425,6 +526,28 @@ def p2p(**changes: Any) -> str:
     return json.dumps({"torch": "2.0.1+cu117", "bytes": 268_435_456, "pairs": [pair | changes]})
 
 
+def switched(stages: tuple[Stage, ...], **changes: Any) -> str:
+    """What a switched load tells of its stages; `changes` are those of the last stage's second card."""
+    told = [
+        asdict(stage)
+        | {
+            "workers": [
+                {
+                    "what": what,
+                    "done": round(180 * stage.on_s * stage.times),
+                    "late_ms": 1.2,
+                    "first_ms": 6.1,
+                    "wrong": 0,
+                }
+                for what in ("slot1", "slot2", "cpu")
+            ]
+        }
+        for stage in stages
+    ]
+    told[-1]["workers"][1] |= changes
+    return json.dumps({"stages": told})
+
+
 def logs() -> dict[str, str]:
     """Raw outputs."""
     trained = {
@@ -444,6 +567,10 @@ def logs() -> dict[str, str]:
         "counters.jsonl": counters(),
         "probes.json": probes(),
         "p2p.json": p2p(),
+        "step_load.json": switched(step_load_stages(PROFILE)),
+        "step_load.log": "".join(f"{one.name}: {one.times} x\n[]\n" for one in step_load_stages(PROFILE)),
+        "idle_to_load.json": switched(wake_stages(PROFILE)),
+        "disk.json": fio(),
         "restored.json": '{"restored": ["slot1: power limit 480 W (was 290 W)"], "failed": []}',
     }
 

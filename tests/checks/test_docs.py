@@ -18,7 +18,7 @@ PAGES = Path(__file__).parents[2] / "docs" / "checks"
 SECTIONS = ("## What it measures", "## Why it fails", "## What to do")
 JUDGED_BY_NOBODY = {
     "limits": set(),
-    "parts": set(),
+    "parts": {"disk_directory"},
     "cooling": set(),
     "settings": set(),
     "training": {"device", "model", "seq_len", "micro_batch", "grad_accum", "dtype", "threads", "warmup_steps",

@@ -69,6 +69,12 @@ ERRORS = {
     "throughput.gpu_burn": {"logs": h.without_logs("gpu_burn.log")},
     "throughput.burn_gflops": {"logs": h.with_logs(gpu_burn__log=h.burn_log([]))},
     "throughput.cpu_burn": {"logs": h.with_logs(cpu_burn__yaml="metrics:\n")},
+    "throughput.cpu_clock": {"samples": h.with_samples(tuple(h.STEPS), cpu_mhz=None)},
+    "disk.space": {"facts": h.facts(filesystems=())},
+    "disk.health": {"facts": h.facts(disks=(h.nvme(smart_log=None, smart_error="nvme is not installed"),))},
+    "disk.size": {"facts": h.facts(disks=(h.nvme(size_gb=0),))},
+    "disk.speed": {"logs": h.without_logs("disk.json")},
+    "network.link": {"facts": h.facts(network=(h.network_card(speed_mbit_per_s=None),))},
     "throughput.training": {"logs": h.without_logs("train.json")},
 }
 

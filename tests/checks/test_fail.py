@@ -129,6 +129,12 @@ FAILS = {
             for e in h.events()
         )
     },
+    "throughput.cpu_clock": {"samples": h.with_samples(("cpu_burn",), cpu_mhz=1800.0)},
+    "disk.space": {"facts": h.facts(filesystems=(FilesystemFacts(place="/", size_gb=1967.5, free_gb=1.2),))},
+    "disk.health": {"facts": h.facts(disks=(h.nvme(smart_log=h.smart_log(media_errors=44)),))},
+    "disk.size": {"facts": h.facts(disks=(h.nvme(size_gb=500.1),))},
+    "disk.speed": {"logs": h.with_logs(disk__json=h.fio(read_mb_per_s=140.0))},
+    "network.link": {"facts": h.facts(network=(h.network_card(speed_mbit_per_s=100),))},
     "throughput.p2p_one_way": {"logs": h.with_logs(p2p__json=h.p2p(one_way_gb_per_s=[52.8, 39.4]))},
     "throughput.p2p_both_ways": {"logs": h.with_logs(p2p__json=h.p2p(both_ways_gb_per_s=74.9))},
     "software.torch": {"facts": h.facts(tools=tools(torch="2.8.0+cu128"))},

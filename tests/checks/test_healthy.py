@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rigctl.checks import (
+    brake,
     burn,
     cooling,
     counters,
@@ -17,11 +18,13 @@ from rigctl.checks import (
     links,
     machine,
     measure,
+    network,
     numa,
     p2p,
     power,
     probes,
     software,
+    switched,
     thermals,
     throughput,
     topology,
@@ -49,6 +52,10 @@ def all_verdicts(  # noqa: PLR0913 - what a run knows of a rig, each part replac
         machine.settings(spec, readings, baseline),
         machine.machine(readings, baseline),
         identity.modules(spec, readings, baseline),
+        disk.space(spec, readings),
+        disk.health(spec, readings, baseline),
+        disk.size(spec, readings),
+        network.link(spec, readings, baseline),
         topology.gpu_count(spec, readings),
         topology.gpu_model(spec, readings),
         identity.known_cards(spec, readings, baseline),
@@ -65,13 +72,13 @@ def all_verdicts(  # noqa: PLR0913 - what a run knows of a rig, each part replac
         counters.pcie_replays(spec, readings),
         topology.pcie_gen(spec, readings, profile),
         topology.pcie_width(spec, readings, profile),
+        ecc.ecc_errors(spec, readings, profile, baseline),
+        ecc.remapped_rows(spec, readings, profile),
         kernel.no_xid(readings),
         fans.fans(spec, readings, baseline),
         cooling.resistance(spec, readings, baseline),
         cooling.rest_temp(spec, readings, profile),
         thermals.settled_gpu_temp(spec, readings),
-        ecc.ecc_errors(spec, readings, profile, baseline),
-        ecc.remapped_rows(spec, readings, profile),
         cooling.card_spread(spec, readings),
         thermals.steady_state(spec, readings, profile),
         thermals.memory_temp(spec, readings),
@@ -85,10 +92,15 @@ def all_verdicts(  # noqa: PLR0913 - what a run knows of a rig, each part replac
         power.share_of_limit(spec, readings),
         power.wall(spec, readings, profile),
         energy.residual(spec, readings, profile),
+        brake.brake(spec, readings),
+        switched.step_load(spec, readings, profile, baseline),
+        switched.idle_to_load(spec, readings, profile),
         software.gpu_burn_build(spec, readings, {"gpu_burn": True, "compare.fatbin": True}),
         burn.oracle(spec, readings, profile),
         throughput.burn_gflops(spec, readings, profile),
         throughput.cpu_burn(readings, profile),
+        cpu.clock(spec, readings, profile, baseline),
+        disk.speed(spec, readings, baseline),
         software.torch(spec, readings, h.reply(f"{readings.facts.tools.torch if readings.facts else ''}\n")),
         p2p.one_way(spec, readings),
         p2p.both_ways(spec, readings),
@@ -100,7 +112,7 @@ def all_verdicts(  # noqa: PLR0913 - what a run knows of a rig, each part replac
     return with_causes([verdict for part in parts for verdict in part], readings)
 
 
-def test_a_healthy_rig_passes_every_check_and_is_blind_to_the_hot_spots_only():
+def test_a_healthy_rig_passes_every_check_and_is_blind_to_what_its_cards_do_not_show():
     verdicts = all_verdicts()
     assert {v.check for v in verdicts} == {info.id for info in CATALOGUE.values() if not info.afterwards}
     skipped = {v.check for v in verdicts if v.verdict is Verdict.SKIP}

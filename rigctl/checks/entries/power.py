@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from rigctl.checks.info import BASELINE, CARD, GPU, GPU_BURN, IDLE, CheckInfo
+from rigctl.checks.info import BASELINE, CARD, GPU, GPU_BURN, IDLE, LOADS, CheckInfo
+from rigctl.checks.load import STEP_LOAD, WAKES
 
 _METER = ("a wall meter",)
 
 ENTRIES = (
+    CheckInfo(
+        "power.brake",
+        "no supply or board signals power brake",
+        LOADS,
+        nvml=True,
+        limit_from=("none at all: NVML's throttle reason HwPowerBrakeSlowdown",),
+        fix="power supply or its cables to the card, one cable per connector; then the supply's own alarms",
+    ),
     CheckInfo(
         "power.limit",
         "each card's power limit",
@@ -51,5 +60,23 @@ ENTRIES = (
         requires=(*_METER, "the CPU's own power meter"),
         limit_from=("limits.max_wall_residual_share",),
         fix="the supply: its temperature and age; pump, fans and disks; another device on the meter",
+    ),
+    CheckInfo(
+        "power.step_load",
+        "the supply bears cards and CPU when they are switched together",
+        (STEP_LOAD,),
+        nvml=True,
+        requires=("cuBLAS", "`allow_step_load: true`", "nobody logged in"),
+        limit_from=("no reboot, no power brake",),
+        fix="the power supply: its rating and age, one cable per connector; then the circuit",
+    ),
+    CheckInfo(
+        "power.idle_to_load",
+        "each card wakes from minutes of rest, and works as fast as ever",
+        (WAKES,),
+        nvml=True,
+        requires=("cuBLAS",),
+        limit_from=("ours: 70 % of its usual pace",),
+        fix="kernel.xid first; then ASPM and power management of the slot in the BIOS, riser and power cables",
     ),
 )

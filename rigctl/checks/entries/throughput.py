@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rigctl.checks.info import CPU, GPU, GPU_BURN, CheckInfo
+from rigctl.checks.info import BASELINE, CPU, GPU, GPU_BURN, CheckInfo
 
 _P2P = ("p2p",)
 _P2P_FIX = "see topology.nvlink, topology.pcie_gen and topology.pcie_width of both cards"
@@ -33,6 +33,14 @@ ENTRIES = (
         requires=("stress-ng",),
         limit_from=("0 errors: stress-ng verifies its own sums",),
         fix="CPU or memory computed wrongly: undo overclocks, run a memory test",
+    ),
+    CheckInfo(
+        "throughput.cpu_clock",
+        "the CPU keeps its clock under load",
+        CPU,
+        requires=("stress-ng", "the cores' measured clock (cpufreq)"),
+        limit_from=("limits.min_cpu_mhz", "the processor's nominal clock", BASELINE),
+        fix="heat: the cooler; else power limit, governor and energy profile, then voltage regulators and supply",
     ),
     CheckInfo(
         "throughput.p2p_one_way",
