@@ -6,6 +6,7 @@ import contextlib
 import signal
 import threading
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 from rigctl.errors import RigError, UsageError
@@ -19,6 +20,7 @@ from rigctl.model.spec import ProfileSpec
 from rigctl.report.write import write_own
 from rigctl.store import RunDir
 from rigctl.store.baseline import find_baselines
+from rigctl.store.xids import find_past_xids
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -76,7 +78,8 @@ def profile_of(rig: Rig, options: AcceptOptions) -> ProfileSpec:
 def start_run(options: AcceptOptions) -> RunDir:
     """Check what was asked and create the run directory. Raises UsageError before anything is touched."""
     user_test_files(options.acceptance_tests)
-    known = find_baselines(options.runs, tuple(rig.name for rig in options.rigs))
+    names = tuple(rig.name for rig in options.rigs)
+    known, past_xids = find_baselines(options.runs, names), find_past_xids(options.runs, names, datetime.now(UTC))
     rigs = tuple(
         RunRig(
             name=rig.name,
@@ -84,6 +87,7 @@ def start_run(options: AcceptOptions) -> RunDir:
             profile=profile_of(rig, options),
             waivers=rig.waivers,
             baseline=known.get(rig.name),
+            past_xids=past_xids.get(rig.name, ()),
         )
         for rig in options.rigs
     )

@@ -11,6 +11,7 @@ from rigctl.checks import kernel, measure, probes
 if TYPE_CHECKING:
     from rigctl.acceptance.plugin import Judge
     from rigctl.model.reading import Readings
+    from rigctl.model.run import RunRig
     from rigctl.model.spec import ProfileSpec, RigSpec
 
 
@@ -33,9 +34,9 @@ def test_same_boot(readings: Readings, judge: Judge) -> None:
 
 
 @pytest.mark.check("kernel.xid")
-def test_xid(readings: Readings, judge: Judge) -> None:
+def test_xid(rig: RunRig, readings: Readings, judge: Judge) -> None:
     """The kernel log holds no Xid."""
-    judge(kernel.no_xid(readings))
+    judge(kernel.no_xid(readings, rig.past_xids))
 
 
 @pytest.mark.check("measure.left_as_found")

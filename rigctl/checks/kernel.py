@@ -5,12 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rigctl.checks import load
+from rigctl.checks import load, xid_history
 from rigctl.checks.cards import cards
 from rigctl.checks.say import Say
+from rigctl.checks.xid_fixes import fix_of
 from rigctl.parse import ParseError, xid
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rigctl.model.history import PastXid
     from rigctl.model.reading import KernelMessage, Readings, RigEvent
     from rigctl.model.verdict import CheckVerdict
     from rigctl.parse.xid import Effect
@@ -107,8 +111,11 @@ def _planned_s(argv: object) -> float:
     return float(last) if isinstance(last, str) and last.isdecimal() else float("inf")
 
 
-def no_xid(readings: Readings) -> list[CheckVerdict]:
-    """The kernel log of the run's time holds no Xid; without a run, that of this boot."""
+def no_xid(readings: Readings, past: Sequence[PastXid] = ()) -> list[CheckVerdict]:
+    """The kernel log of the run's time holds no Xid; without a run, that of this boot.
+
+    `past` are those of the rig's runs in the week before: what comes again is the hardware's.
+    """
     say = Say("kernel.xid", expected="none", source=SOURCE)
     rig = readings.rig
     seen, unknown = seen_xids(readings)
@@ -118,7 +125,7 @@ def no_xid(readings: Readings) -> list[CheckVerdict]:
         where = subjects.get(one.slot, f"card at {one.xid.pci_bus_id}") if one.slot else f"card at {one.xid.pci_bus_id}"
         by_subject.setdefault(where, []).append(one)
     # What was seen counts, also where the rest of the log could not be read.
-    found = [_of_card(say.of(subject), rig, by_subject[subject]) for subject in sorted(by_subject)]
+    found = [_of_card(say.of(subject), readings, by_subject[subject], past) for subject in sorted(by_subject)]
     if unknown is not None:
         return [*found, say.error(str(unknown), f"look it up in the kernel log of {rig}, and report this form")]
     if not readings.kernel_read:
@@ -127,10 +134,22 @@ def no_xid(readings: Readings) -> list[CheckVerdict]:
         reason = "the kernel's last words before the reboot may not have reached the disk; none that did is an Xid"
         return [say.error(reason, f"`sudo journalctl -k -b -1` on {rig}, where its journal is kept")]
     count = len(readings.kernel)
-    return found or [say.passed(f"no Xid in {count} kernel message{'s' if count != 1 else ''}", "none")]
+    again = [] if found else _came_again(say, readings, past)
+    return found or again or [say.passed(f"no Xid in {count} kernel message{'s' if count != 1 else ''}", "none")]
 
 
-def _of_card(say: Say, rig: str, seen: list[Seen]) -> CheckVerdict:
+def _came_again(say: Say, readings: Readings, past: Sequence[PastXid]) -> list[CheckVerdict]:
+    """Warn of cards that are well now, and had the same Xid twice in the week before."""
+    warned = []
+    for gpu in cards(readings):
+        if incidents := xid_history.repeated(past, readings, gpu):
+            number, days = incidents[0].number, xid_history.days_of(incidents)
+            reason = f"no Xid in this run, but Xid {number} {len(incidents)} times in the week before ({days})"
+            warned.append(say.of(gpu.subject).warned(reason, "none", xid_history.INSPECT))
+    return warned
+
+
+def _of_card(say: Say, readings: Readings, seen: list[Seen], past: Sequence[PastXid]) -> CheckVerdict:
     # A channel that was cleared away (45) follows from another Xid, if there is one.
     worst = min(seen, key=lambda one: (one.effect != "fail", one.xid.number == xid.CHANNEL_REMOVED))
     numbers = ", ".join(str(number) for number in sorted({one.xid.number for one in seen}))
@@ -138,25 +157,15 @@ def _of_card(say: Say, rig: str, seen: list[Seen]) -> CheckVerdict:
     reason = f"Xid {worst.xid.number} ({meaning.mnemonic}): {worst.xid.text or 'no text'}"
     if len(seen) > 1:
         reason += f"; {len(seen)} Xid messages in all ({numbers})"
-    fix = _fix(worst.xid.number, meaning, rig)
+    fix = fix_of(worst.xid.number, meaning, readings.rig)
+    gpu = next((one for one in cards(readings) if one.slot == worst.slot), None)
+    before = xid_history.earlier(past, worst.xid.number, worst.message.t_wall_s, gpu, worst.xid.pci_bus_id)
+    if before:
+        reason += f"; the same in the week before: {xid_history.days_of(before)}"
+        fix = f"{xid_history.INSPECT}; {fix}"
     if worst.effect == "fail":
         return say.failed(reason, numbers, fix)
     return say.warned(reason, numbers, fix)
-
-
-def _fix(number: int, meaning: xid.XidClass, rig: str) -> str:
-    known = {
-        79: f"the card left the bus: reboot {rig}, then power cables, riser and slot; then the supply",
-        74: "an NVLink failed: power off and reseat the bridge on both cards",
-        54: "the card's power cables are not connected properly",
-        62: f"the card's controller halted: reboot {rig}; when it comes again, replace the card",
-        119: f"the card's firmware did not answer: reboot {rig}; a newer driver may help",
-        120: f"the card's firmware failed: reboot {rig}; a newer driver may help",
-        13: "a kernel made a bad access: if nothing but our own load ran, suspect the card's memory",
-        31: "a kernel made a bad access: if nothing but our own load ran, suspect the card's memory",
-        48: "uncorrectable memory error: replace the card if it comes again",
-    }
-    return known.get(number, f"NVIDIA's catalogue says {meaning.action} for Xid {number}; then `rigctl accept {rig}`")
 
 
 def _boots(readings: Readings) -> list[str]:

@@ -32,7 +32,7 @@ def find_baselines(root: Path, rigs: tuple[str, ...]) -> dict[str, Baseline]:
     A run that cannot be read is left out and named in the log: it takes no other run's place.
     """
     found: dict[str, Baseline] = {}
-    for run, record in _judged(root):
+    for run, record in judged_runs(root):
         for rig in record.rigs:
             if rig.name not in rigs or rig.verdict not in ACCEPTED or not _burnt(run, rig.name):
                 continue
@@ -57,13 +57,26 @@ def grown(before: Baseline | None, record: Record, rig: RigRecord, facts: Facts)
         figures=figures,
         runs=1 + (before.runs if before is not None else 0),
         settled_max_c=hottest,
+        recent=_recent(before.recent if before is not None else (), figures),
     )
 
 
-def _judged(root: Path) -> Iterator[tuple[RunDir, Record]]:
-    """Every acceptance that was judged, oldest first."""
+def _recent(before: tuple[Recent, ...], figures: tuple[Figure, ...]) -> tuple[Recent, ...]:
+    """Return the rates of the last runs with the newest ones behind them; what was not measured stays as it was."""
+    found = {(one.check, one.subject): one.found for one in before}
+    for figure in figures:
+        if figure.check.startswith(_RATES):
+            key = (figure.check, figure.subject)
+            found[key] = (*found.get(key, ()), figure.found)[-RECENT_RUNS:]
+    return tuple(Recent(check=check, subject=subject, found=seen) for (check, subject), seen in found.items())
+
+
+def judged_runs(root: Path, since_day: str = "") -> Iterator[tuple[RunDir, Record]]:
+    """Every acceptance that was judged, oldest first; those that began before `since_day` (ISO 8601) are left out."""
     found = []
     for run_id in list_runs(root):
+        if run_id < since_day:
+            continue
         run = RunDir(root / run_id)
         try:
             if run.read_info().kind == "accept" and run.has_record:
