@@ -1,7 +1,7 @@
 # The developer's loop. `make demo` and `make test` set everything up by themselves on a fresh machine.
 .POSIX:
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-real unit rigs fuzz molecule lint format bench sizes check-pages lock clean
+.PHONY: help setup demo test test-all test-real unit rigs fuzz mutants molecule lint format bench sizes check-pages lock clean
 
 BIN := .venv/bin
 # Simulated rigs are containers with a systemd of their own: that takes root. What says where packages come from goes along.
@@ -40,6 +40,10 @@ rigs: setup  ## the tests on simulated rigs alone
 fuzz: setup  ## coverage-guided fuzzing of the parsers (NAME=parser, SECONDS=20 for each); installs the extra `fuzz`
 	@$(BIN)/python -c 'import atheris' 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check 'atheris>=3'
 	$(BIN)/python -m tests.parse.fuzz --seconds $(or $(SECONDS),20) $(NAME)
+
+mutants: setup  ## mutation testing of the checks' comparisons (NAME='links …' for some modules); installs the extra `mutants`
+	@$(BIN)/python -c 'import cosmic_ray' 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check 'cosmic-ray>=8.4'
+	nice -n 10 $(BIN)/python -m tests.mutants $(NAME)
 
 molecule: setup  ## molecule's scenarios: roles, idempotence, testinfra on simulated rigs (SCENARIOS='upgrade …' or all)
 	$(AS_ROOT) env PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/molecule --base-config .config/molecule/config.yml \
