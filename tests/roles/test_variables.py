@@ -66,14 +66,14 @@ def test_the_playbook_calls_the_roles_in_the_page_s_order():
 
 
 def test_wishes_that_do_not_go_together_are_refused_before_packages_are_touched():
-    """compat comes along with the first role that names it, which the playbook calls before it prepares the system."""
+    """Compat comes along with the first role that names it, which the playbook calls before it prepares the system."""
     play = yaml.safe_load((ROOT / "playbooks" / "site.yml").read_text(encoding="utf-8"))[0]
     called = [task["ansible.builtin.import_role"] for task in play["tasks"] if "ansible.builtin.import_role" in task]
     metas = {name: yaml.safe_load((ROLES / name / "meta/main.yml").read_text(encoding="utf-8")) for name in ORDER}
     along = [role["name"] for role in called if {"role": "compat"} in metas[role["name"]].get("dependencies", [])]
     names = [role["name"] for role in called]
     assert along[0] == "cuda"
-    assert names.index("cuda") < [i for i, role in enumerate(called) if role == {"name": "base"}][0]
+    assert names.index("cuda") < next(i for i, role in enumerate(called) if role == {"name": "base"})
 
 
 def test_only_builtin_modules():
