@@ -49,7 +49,7 @@ class Loop:
         self.mutants = [mutant for name, path in sources.items() for mutant in mutants(name, path)]
         self.outcomes: list[Outcome] = []
         self.broken: list[str] = []
-        """Tests that fail without any mutant."""
+        """Tests that fail without any mutant, and are left out."""
         self._tell = tell
         self._folder = os.path.dirname(rigctl.checks.__file__) + os.sep  # noqa: PTH120 - compared with code's file names
 
@@ -65,9 +65,7 @@ class Loop:
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Run every test once to see where it passes, then each mutant in a fork."""
-        passes = self._passes(session.items) if not self.broken else []
-        if self.broken:
-            return True
+        passes = self._passes(session.items)
         functions = _functions(self._folder)
         gc.freeze()  # a fork that collects garbage would copy everything
         kills: Counter[tuple[str, str]] = Counter()
