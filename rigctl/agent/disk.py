@@ -17,8 +17,8 @@ SMART_LOG_S = 15.0
 """`nvme smart-log` is given up after so long, seconds: a disk that has died keeps it waiting in the kernel."""
 MOST_CHARACTERS = 64 * 1024
 """A smart log has two thousand."""
-PLACES = ("/", "/var/lib", "/var/tmp")  # noqa: S108 - looked at, not written to
-"""Where programs, readings and test files go."""
+PLACES = ("/", "/var/lib/rigctl", "/var/tmp")  # noqa: S108 - looked at, not written to
+"""Where programs, readings and test files go; of a folder that is not there yet, the one that it will be in."""
 _NVME = re.compile(r"(nvme\d+)n\d+")
 
 
@@ -64,13 +64,18 @@ def controller_of(name: str, sys: Path = SYS) -> str | None:
         return None
 
 
+def _existing(place: str) -> str:
+    path = Path(place)
+    return str(next((one for one in (path, *path.parents) if one.exists()), path))
+
+
 def filesystems(places: tuple[str, ...] = PLACES) -> list[dict[str, Any]]:
     """Size and free space, GB of 10⁹ bytes, of each file system that holds one of `places`, named by the first one.
 
     Free is what programs without special rights may still write; inodes are a share, None where there is no table.
     """
     found: dict[int, dict[str, Any]] = {}
-    for place in places:
+    for place in map(_existing, places):
         try:
             device, space = Path(place).stat().st_dev, os.statvfs(place)
         except OSError as error:

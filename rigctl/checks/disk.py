@@ -24,6 +24,8 @@ BELIEVED_C = (-40, 150)
 """No disk that works is outside this, °C."""
 LEAST_INODE_SHARE = 0.01
 """With fewer of its inodes free a file system is full, whatever room there is."""
+MOST_GB = 1_000_000
+"""No disk holds more, GB."""
 MOST_MB_PER_S = 100_000
 """Several times what any disk does: more than this is no measurement."""
 ACCEPTED_SHARE = 0.5
@@ -122,8 +124,9 @@ def size(spec: RigSpec, readings: Readings) -> list[CheckVerdict]:
     largest = max(facts.disks, key=lambda disk: disk.size_gb, default=None)
     if largest is None:
         return [say.failed("the kernel lists no disk that is built in", 0, "look whether it is seated; BIOS, cable")]
-    if not largest.size_gb > 0:
-        return [say.error(f"{largest.name} tells no size", f"`lsblk` and the kernel log of {readings.rig}")]
+    if not 0 < largest.size_gb <= MOST_GB:
+        reason = f"{largest.name} tells no size: {largest.size_gb:,.0f} GB"
+        return [say.error(reason, f"`lsblk` and the kernel log of {readings.rig}")]
     reason = f"{largest.name} {largest.model} has {largest.size_gb:,.0f} GB"
     if largest.size_gb < least:
         return [say.failed(f"{reason}, {least:,.0f} were declared", largest.size_gb, "the wrong disk, or one is gone")]

@@ -78,7 +78,15 @@ _IN_THE_FIELD = {
     "burn_errors": "Memory or core of a card is unstable; gpu-burn says FAULTY at its end and still exits 0.",
     "power_limit_low": "A power cable's sense pins tell the card that less may be drawn, or a limit was set by hand.",
     "power_brake": "The supply is overloaded or too warm, or a power cable to the card is loose.",
+    "psu_trip": "A rig that burns for hours goes off when a training's batches begin on all cards at once.",
+    "lost_at_wake": "A rig works all day, rests over night, and one morning a card is gone: `fallen off the bus`.",
+    "slow_at_wake": "After a break one card is at a third of its pace until the next reboot, and nothing is logged.",
     "idle_power_high": "The memory clock does not come down: a display, a driver fault, or somebody's process.",
+    "cpu_throttled": "Voltage regulators without air, or a power limit from the BIOS: all is cool, and slow.",
+    "memory_slow": "The memory profile was lost with the BIOS settings: 2133 MT/s instead of what was paid for.",
+    "slow_disk": "The disk is in a slot with one lane, too hot, or its cache is full and its cells are worn.",
+    "nvme_worn": "A disk that held check points for two years: soon it will take no more writes.",
+    "nic_slow": "A pair of wires of the cable has no contact: gigabit becomes 100 Mbit/s, and everything still works.",
     "wall_meter_stuck": "The plug's metering chip hangs while its network still answers.",
     "wall_meter_absurd": "The plug's calibration is lost, or it counts in other units after an upgrade.",
     "wall_meter_offline": "The meter has lost its wireless network, or somebody unplugged it.",
@@ -92,6 +100,13 @@ _OTHERS = (
         exit_code=1,
     ),
     FaultInfo(
+        "disk_full",
+        "The disk that readings go to is full but for a few megabytes.",
+        found_by=("disk.space",),
+        exit_code=1,
+        parameters=(Parameter("free_mb", default=20, low=8, high=4000, summary="what is left, MB"),),
+    ),
+    FaultInfo(
         "ssh_down",
         "The SSH server stops, every session breaks, and it comes back by itself.",
         found_by=(),
@@ -100,13 +115,16 @@ _OTHERS = (
     ),
 )
 _OTHERS_IN_THE_FIELD = {
+    "disk_full": "Check points and data sets of half a year: one day training ends with `No space left on device`.",
     "driver_library_mismatch": "Unattended upgrades; `Failed to initialize NVML: Driver/library version mismatch` "
     "(canonical/nvidia-graphics-drivers#78, NVIDIA/deepops#1186).",
     "ssh_down": "The server is restarted by an upgrade, or a switch port flaps, in the middle of a burn.",
 }
 _ACCEPTED = "an accepted run of the rig to compare with (`rigctl accept`)"
 _NEEDS = {
-    **dict.fromkeys(("card_swapped", "card_moved", "vbios_changed", "bios_defaults", "foreign_module"), _ACCEPTED),
+    **dict.fromkeys(
+        ("card_swapped", "card_moved", "vbios_changed", "bios_defaults", "foreign_module", "memory_slow"), _ACCEPTED
+    ),
     "driver_library_mismatch": "a driver from apt, loaded (provision the rig first)",
 }
 _MET = {

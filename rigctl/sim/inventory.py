@@ -50,6 +50,8 @@ PROFILES: dict[str, dict[str, Any]] = {
         "soak": (3, 20, 600, 60, True, 2),
     }.items()
 }
+for _name in ("standard", "full", "soak"):
+    PROFILES[_name]["workloads"] = ["disk"]
 """Short burns: the simulated cooling loop settles `time_scale` times faster than a real one."""
 
 

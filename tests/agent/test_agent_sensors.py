@@ -113,8 +113,9 @@ def test_load_from_ticks(tmp_path: Path) -> None:
 
 def test_what_is_not_there_is_none_with_a_reason(tmp_path: Path) -> None:
     sensors = CpuSensors(tmp_path, tmp_path)
-    assert sensors.read(0.0) == {"cpu_temp_c": None, "cpu_power_w": None, "cpu_util_pct": None}
-    assert set(sensors.missing()) == {"cpu_temp_c", "cpu_power_w", "cpu_util_pct"}
+    untold = ("cpu_temp_c", "cpu_power_w", "cpu_util_pct", "cpu_mhz")
+    assert sensors.read(0.0) == {**dict.fromkeys(untold), "cpu_throttles": None}
+    assert set(sensors.missing()) == set(untold)
 
 
 STATUS_8 = {"StatusSNS": {"Time": "2026-11-30T02:00:00", "ENERGY": {"Total": 12.5, "Power": 1240, "Voltage": 229}}}

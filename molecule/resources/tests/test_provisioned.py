@@ -64,6 +64,6 @@ def test_torch_computes(host):
     assert host.check_output("/opt/rigctl/torch/bin/python -c 'import torch; print(int(torch.ones(3).sum()))'") == "3"
 
 
-def test_cpu_burner_and_sensors(host):
-    assert host.package("stress-ng").is_installed
-    assert host.package("lm-sensors").is_installed
+def test_cpu_burner_and_readers_of_sensors_and_disks(host):
+    for name in ("stress-ng", "lm-sensors", "nvme-cli", "fio"):
+        assert host.package(name).is_installed

@@ -19,6 +19,7 @@ from . import debian
 from .deb import Package, index_entry, write_index, write_release
 from .driver import Driver, DriverFiles, packages
 from .toolkit import Toolkit, dkms_package, kernel_packages, toolkit_packages
+from .tools import tool_packages
 
 HERE = Path(__file__).parent
 Entry = tuple[str, str]
@@ -85,6 +86,7 @@ def _common(out: Path, archive: dict[str, Any], files: DriverFiles, fetched: lis
     found = kernel_packages(kernel_release(out, archive), kernel["version"], headers_too="dkms" not in there)
     if "dkms" not in there:
         found.append(dkms_package(archive["dkms"]["version"], (HERE / "dkms").read_bytes()))
+    found += [package for package in tool_packages() if package.name not in there]
     if distribution(archive) == "debian" and files.libraries:
         found += [package for package in debian.common_packages() if package.name not in there]
     return _put(out, "main", found)

@@ -8,7 +8,7 @@ import socket
 import sys
 from typing import TYPE_CHECKING
 
-from . import module, pcibus, sysfs
+from . import built_in, module, pcibus, sysfs
 from .daemon import METER_PORT, Daemon, read_tuning, serve
 from .faultctl import main as fault_main
 from .identity import load_identity
@@ -35,6 +35,7 @@ def main(arguments: Sequence[str]) -> int:
     if command == "mount":
         sysfs.prepare(paths, identity)
         pcibus.prepare(paths, identity)
+        built_in.prepare(paths, identity)
         sysfs.mount(paths)
         return 0
     serve(Daemon(paths, identity, tuning, port=int(os.environ.get("RIGSIM_METER_PORT", METER_PORT))))

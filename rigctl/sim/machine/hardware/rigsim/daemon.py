@@ -10,16 +10,20 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-from . import changes, electrical, module, pcibus, sysfs, thermal
+from . import built_in, changes, electrical, module, pcibus, sysfs, thermal
 from .build import build_machine
 from .faults import HARDWARE_FAULTS, Applied, Status, locked_book, read_book
 from .kernellog import BOOT_ID, ERROR, KernelLog
 from .loads import CpuMeter, Use, read_loads
+from .mains import Supply, go_off
 from .meter import WallMeter
 from .state import STALE_AFTER_S, card_values, identity_values, link_values, render, write_atomically
+from .wakes import Wakes
 from .wiring import Wiring
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .paths import Paths
     from .physics import Card
 
@@ -40,6 +44,9 @@ class Daemon:
         self.time_scale = float(tuning.get("time_scale", 1.0))
         self.machine = build_machine(identity, int(tuning.get("seed", 0)))
         self.wiring = Wiring()
+        self.wakes = Wakes()
+        self.supply = Supply()
+        self.go_off: Callable[[], None] = lambda: go_off(paths)
         self.kernel = KernelLog(paths)
         self.cpu_meter = CpuMeter()
         self.wall_energy_j = 0.0
@@ -57,6 +64,7 @@ class Daemon:
         """Prepare the files, let faults that waited for a boot happen, and show a first state."""
         sysfs.prepare(self.paths, self.identity)
         pcibus.prepare(self.paths, self.identity)
+        built_in.prepare(self.paths, self.identity)
         self._follow_book()
         self._happen("waiting for a boot")
         self.tick(TICK_S)
@@ -81,9 +89,13 @@ class Daemon:
         active = [one for one in self.faults if one.active]
         thermal.follow(self.machine, active)
         electrical.follow(self.machine, active)
+        asleep = self.wakes.step(dt_s, self.machine.cards, active)
         self.machine.step(dt_s, self.time_scale)
-        self._lose_cards(self.wiring.step(dt_s, self.machine.cards, [one for one in self.faults if one.active]))
+        self._lose_cards(self.wiring.step(dt_s, self.machine.cards, active, asleep))
         self.wall_w = self.machine.wall_w
+        if self.supply.trips(dt_s, self.wall_w, active):
+            log.warning("the supply goes off")
+            self.go_off()
         self.shown_w = self.shown.power_w(self.wall_w, active)
         self.wall_energy_j += self.wall_w * dt_s
         self.meter.set_online(online=self._fault("wall_meter_offline") is None)
@@ -113,6 +125,7 @@ class Daemon:
             active = [one for one in self.faults if one.active]
             self.identity = changes.changed(self._given, active)
             changes.show(self.paths, self._given, self.identity, active)
+            built_in.show_settings(self.paths, self.identity, active)
 
     def _happen(self, status: Status) -> None:
         """Let the faults that wait as `status` says happen, and say so in the book.
@@ -221,6 +234,7 @@ class Daemon:
             "topology.common_ancestor": self.identity["topology"]["common_ancestor"],
             "gpu.count": len(cards),
             **self.wiring.rig(),
+            **built_in.values(self.identity, [one for one in self.faults if one.active]),
         }
         for index, card in enumerate(cards):
             prefix, slot = f"gpu.{index}", card.parts.slot
@@ -233,6 +247,7 @@ class Daemon:
         write_atomically(self.paths.state, render(values))
         sysfs.update(self.paths, machine.cpu_temp_c, machine.cpu_energy_j)
         pcibus.update(self.paths, self.identity, bus_ids, self.wiring.port_errors)
+        built_in.show_clocks(self.paths, machine)
         sysfs.update_fans(self.paths, thermal.tachometers(machine, self.identity, self.faults, self._ticks))
 
 

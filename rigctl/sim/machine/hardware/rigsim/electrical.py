@@ -1,4 +1,7 @@
-"""What faults of the power do to cards and to the wall meter: a low limit, power brake, no rest, a meter that lies."""
+"""What faults of the power do to cards, processor and wall meter.
+
+A low limit, power brake, no rest; a processor that is held back; a meter that lies.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,7 @@ def follow(machine: Machine, active: Sequence[Applied]) -> None:
         values = by_name.get(name, {})
         return values if values.get("slot") == slot else {}
 
+    machine.cpu_clock_share = by_name.get("cpu_throttled", {}).get("pct", 100) / 100
     for card in machine.cards:
         slot = card.parts.slot
         card.limit_w = min(card.limit_w, float(of("power_limit_low", slot).get("watts", card.limit_w)))

@@ -48,6 +48,7 @@ class FaultInfo:
     parameters: tuple[Parameter, ...] = ()
 
 
+EVERY = Parameter("every", default=3, low=1, high=1000, summary="at each so many-th time that it wakes")
 SLOT = Parameter("slot", default=2, low=1, high=16, summary="the card's slot, counted from 1 in PCI bus order")
 
 CATALOGUE: tuple[FaultInfo, ...] = (
@@ -207,9 +208,34 @@ CATALOGUE: tuple[FaultInfo, ...] = (
     FaultInfo(
         "power_brake",
         "Supply or board signal power brake to a card, which halves its clock under load.",
-        found_by=("thermals.throttle",),
+        found_by=("power.brake",),
         exit_code=1,
         parameters=(SLOT,),
+    ),
+    FaultInfo(
+        "psu_trip",
+        "The power supply goes off when its load rises at once, and the rig comes back by itself.",
+        found_by=("power.step_load",),
+        exit_code=1,
+        parameters=(
+            Parameter(
+                "watts", default=600, low=1, high=20_000, summary="the rise at the wall that it does not bear, W"
+            ),
+        ),
+    ),
+    FaultInfo(
+        "lost_at_wake",
+        "A card that has rested falls off the bus when it is to work again, not each time.",
+        found_by=("kernel.xid",),
+        exit_code=1,
+        parameters=(SLOT, EVERY),
+    ),
+    FaultInfo(
+        "slow_at_wake",
+        "A card that has rested keeps its clock low when it works again, not each time.",
+        found_by=("power.idle_to_load",),
+        exit_code=1,
+        parameters=(SLOT, EVERY),
     ),
     FaultInfo(
         "idle_power_high",
@@ -236,6 +262,41 @@ CATALOGUE: tuple[FaultInfo, ...] = (
         "The wall meter does not answer; its port is closed.",
         found_by=("power.wall",),
         exit_code=3,
+    ),
+    FaultInfo(
+        "cpu_throttled",
+        "The processor is held at a low clock, cool as it is.",
+        found_by=("throughput.cpu_clock",),
+        exit_code=1,
+        parameters=(Parameter("pct", default=40, low=1, high=100, summary="what is left of its clock under load, %"),),
+    ),
+    FaultInfo(
+        "memory_slow",
+        "The memory runs slower than its modules can.",
+        found_by=("identity.settings",),
+        exit_code=1,
+        parameters=(Parameter("mt_per_s", default=2133, low=800, high=9999, summary="what it runs at, MT/s"),),
+    ),
+    FaultInfo(
+        "slow_disk",
+        "The disk is much slower than it was.",
+        found_by=("disk.speed",),
+        exit_code=1,
+        parameters=(Parameter("pct", default=5, low=1, high=100, summary="what is left of its speed, %"),),
+    ),
+    FaultInfo(
+        "nvme_worn",
+        "The NVMe disk has used its endurance up, and hardly any spare blocks are left.",
+        found_by=("disk.health",),
+        exit_code=1,
+        parameters=(Parameter("used_pct", default=104, low=0, high=255, summary="endurance used, %"),),
+    ),
+    FaultInfo(
+        "nic_slow",
+        "The network card's link runs at 100 Mbit/s.",
+        found_by=("network.link",),
+        exit_code=1,
+        parameters=(Parameter("mbit_per_s", default=100, low=10, high=400_000, summary="the link's speed, Mbit/s"),),
     ),
     *(
         FaultInfo(name, summary, found_by, int(bool(found_by)), (SLOT,) if of_card else ())

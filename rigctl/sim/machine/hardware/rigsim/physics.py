@@ -87,6 +87,8 @@ class Card:
     idle_extra_w: float = 0.0
     """What the card draws at rest beyond its standby, W."""
     lost: bool = False
+    awake_share: float = 1.0
+    """The clock that the card reaches since it woke last, as a share."""
     seating: float = 1.0
     """How well the cold plate or heat sink sits: 1, or the share of the heat path that is left."""
     fan_stuck_pct: float | None = None
@@ -179,6 +181,7 @@ class Card:
         if self.power_brake:
             throttle |= THROTTLE_HW_SLOWDOWN | THROTTLE_POWER_BRAKE
             share = min(share, POWER_BRAKE_FACTOR)
+        share = min(share, self.awake_share)
         floor = parts.sm_idle_mhz / parts.sm_burn_mhz
         self.clock_share, self.throttle = max(share, floor), throttle
 
@@ -203,6 +206,11 @@ class MachineParts:
     rest_w: float
     rest_per_w: float
     supply_efficiency: tuple[tuple[float, float], ...]
+    cpu_rest_mhz: float = 2200.0
+    cpu_burn_mhz: float = 4200.0
+    """What all cores run at under full load."""
+    cpu_nominal_mhz: float = 3700.0
+    """What the processor's maker promises for that, as AMD states it of the 12-core Ryzen 9 5900X."""
 
 
 @dataclass
@@ -218,8 +226,11 @@ class Machine:
     air: float = 1.0
     """The air through radiator and case: 1, or the share of it that is left."""
     cpu_load: float = 0.0
+    cpu_clock_share: float = 1.0
+    """What is left of the processor's clock, where something holds it back."""
     cpu_temp_c: float = 0.0
     cpu_energy_j: float = 0.0
+    noise: random.Random = field(default_factory=lambda: random.Random(0))  # noqa: S311 (noise of sensors, repeatable)
 
     def step(self, dt_s: float, time_scale: float = 1.0) -> None:
         """Advance by `dt_s` real seconds, in which temperatures live through `dt_s * time_scale`."""
@@ -247,7 +258,15 @@ class Machine:
     @property
     def cpu_w(self) -> float:
         """Package power of the CPU."""
-        return self.parts.cpu_idle_w + self.cpu_load * (self.parts.cpu_full_w - self.parts.cpu_idle_w)
+        dynamic_w = self.cpu_load * (self.parts.cpu_full_w - self.parts.cpu_idle_w)
+        return self.parts.cpu_idle_w + dynamic_w * float(self.cpu_clock_share**POWER_EXPONENT)
+
+    @property
+    def cpu_mhz(self) -> float:
+        """Mean clock of the processor's cores."""
+        parts = self.parts
+        wanted = parts.cpu_rest_mhz + self.cpu_load * (parts.cpu_burn_mhz - parts.cpu_rest_mhz)
+        return min(wanted, parts.cpu_burn_mhz * self.cpu_clock_share)
 
     @property
     def wall_w(self) -> float:

@@ -1,4 +1,4 @@
-"""dmesg, modinfo, modprobe, rmmod, lsmod, mokutil, lspci and update-initramfs of a simulated rig.
+"""dmesg, modinfo, modprobe, rmmod, lsmod, mokutil, lspci, update-initramfs, fio and nvme of a simulated rig.
 
 One program, many names.
 
@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from . import module
+from . import module, storage
 from .paths import Paths
 from .state import read_state
 
@@ -192,6 +192,8 @@ NAMES: dict[str, Callable[[Paths, list[str]], int]] = {
     "mokutil": mokutil,
     "lspci": lspci,
     "update-initramfs": update_initramfs,
+    "fio": storage.fio,
+    "nvme": storage.nvme,
 }
 
 

@@ -84,8 +84,8 @@ def update_fans(paths: Paths, speeds: Mapping[str, int]) -> None:
 def mount(paths: Paths, real: Path = SYS) -> None:
     """Bind the trees over folders of /sys and over /proc/driver; CalledProcessError without the right to mount.
 
-    Everything else of these folders stays visible: `net` is bound through, other folders lead to a second view of
-    the real /sys.
+    Everything else of `class`, `module` and `bus` stays visible: it leads to a second view of the real /sys, as the
+    rig's own interfaces do beside the network card that is simulated. Disks are the simulated ones alone.
     """
     behind = paths.run / "real-sys"
     if behind.is_dir() and any(behind.iterdir()):
@@ -95,20 +95,25 @@ def mount(paths: Paths, real: Path = SYS) -> None:
     for name in ("class", "module", "bus"):
         ours = paths.sys / name
         ours.mkdir(parents=True, exist_ok=True)
-        for entry in sorted((behind / name).iterdir()):
-            target = ours / entry.name
+        for entry in sorted(_shown_through(behind / name)):
+            target = ours / entry.relative_to(behind / name)
             if target.exists() or target.is_symlink() or entry.name.startswith("nvidia"):
                 continue
-            if (name, entry.name) == ("class", "net"):
-                target.mkdir()
-                _bind(entry, target)
-            else:
-                target.symlink_to(entry)
+            target.symlink_to(entry)
         _bind(ours, real / name)
+    for name in ("block", "firmware"):
+        _bind(paths.sys / name, real / name)
     nodes = Path("devices/system/node/online")
     if (real / nodes).exists():
         _bind(paths.sys / nodes, real / nodes)
     _bind(paths.run / "proc" / "driver", Path("/proc/driver"))
+
+
+def _shown_through(folder: Path) -> list[Path]:
+    """What a folder of /sys holds; of `class/net` each interface by itself, since one of ours is beside them."""
+    entries = list(folder.iterdir())
+    net = folder / "net"
+    return [*(one for one in entries if one != net), *(net.iterdir() if net in entries else ())]
 
 
 def _bind(source: Path, target: Path) -> None:
