@@ -8,9 +8,10 @@ import json
 import os
 import signal
 import sys
+import time
 from collections import Counter
 from types import CodeType, FrameType, FunctionType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 from _pytest.runner import runtestprotocol
 
@@ -84,16 +85,21 @@ class Loop:
     def _passes(self, items: list[pytest.Item]) -> list[tuple[pytest.Item, frozenset[Place]]]:
         """Return each test that passes with the functions of the checks that it called, quick ones first."""
         found: list[tuple[float, pytest.Item, frozenset[Place]]] = []
-        for item in items:
-            begin = os.times().children_user
-            status, told = _in_a_fork(lambda item=item: _traced(item, self._folder), LONGEST_S)
-            spent_s = os.times().children_user - begin
-            if status == -signal.SIGVTALRM:
-                self._tell(f"left out, for it takes more than {LONGEST_S:.0f} s: {item.nodeid}")
+        left = list(items)
+        while left:
+            run = left.copy()
+            status, words = _in_a_fork(lambda told, run=run: _trace(run, self._folder, told), LONGEST_S)
+            for item, line in zip(run, words.splitlines(), strict=False):
+                failed, spent_s, places = json.loads(line)
+                if failed:
+                    self.broken.append(item.nodeid)
+                else:
+                    found.append((spent_s, item, frozenset(map(tuple, places))))
+            left = run[len(words.splitlines()) :]
+            if left and status == -signal.SIGVTALRM:
+                self._tell(f"left out, for it takes more than {LONGEST_S:.0f} s: {left.pop(0).nodeid}")
             elif status != SURVIVED:
-                self.broken.append(item.nodeid)
-            else:
-                found.append((spent_s, item, frozenset(map(tuple, json.loads(told)))))
+                raise RuntimeError(f"the tests could not be run: {words}")
         return [(item, places) for _, item, places in sorted(found, key=lambda one: one[0])]
 
 
@@ -103,10 +109,11 @@ NOT_ENDING = "does not end"
 def _killer(mutant: Mutant, functions: list[FunctionType], items: list[pytest.Item]) -> str:
     """Return the first test that notices a mutant; empty where none does."""
 
-    def run() -> tuple[int, str]:
+    def run(told: TextIO) -> int:
         _become(mutant, functions)
         killer = next((item.nodeid for item in items if _fails(item)), "")
-        return (KILLED if killer else SURVIVED), killer
+        told.write(killer)
+        return KILLED if killer else SURVIVED
 
     status, words = _in_a_fork(run, CPU_S)
     if status == SPOILT:
@@ -114,7 +121,7 @@ def _killer(mutant: Mutant, functions: list[FunctionType], items: list[pytest.It
     return NOT_ENDING if status < 0 else words
 
 
-def _in_a_fork(run: Callable[[], tuple[int, str]], cpu_s: float) -> tuple[int, str]:
+def _in_a_fork(run: Callable[[TextIO], int], cpu_s: float) -> tuple[int, str]:
     """Run in a silent fork with so much processor time; return its exit status, or minus its signal, and its words."""
     reads, writes = os.pipe()
     pid = os.fork()
@@ -124,21 +131,21 @@ def _in_a_fork(run: Callable[[], tuple[int, str]], cpu_s: float) -> tuple[int, s
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, 1)
         os.dup2(nowhere, 2)
-        try:
-            status, words = run()
-        except BaseException as why:  # noqa: BLE001 - a fork's end: it is told to the parent
-            status, words = SPOILT, repr(why)
-        with os.fdopen(writes, "w") as pipe:
-            pipe.write(words)
+        with os.fdopen(writes, "w") as told:
+            try:
+                status = run(told)
+            except BaseException as why:  # noqa: BLE001 - a fork's end: it is told to the parent
+                status = SPOILT
+                told.write(repr(why))
         os._exit(status)
     os.close(writes)
-    with os.fdopen(reads) as pipe:
-        words = pipe.read()
+    with os.fdopen(reads) as told:
+        words = told.read()
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), words
 
 
-def _traced(item: pytest.Item, folder: str) -> tuple[int, str]:
-    """Run a test and note which functions of the checks it calls."""
+def _trace(items: list[pytest.Item], folder: str, told: TextIO) -> int:
+    """Run tests, each with its own time; write a line for each: failed, its seconds, the functions that it calls."""
     places: set[Place] = set()
 
     def called(frame: FrameType, _event: str, _argument: object) -> None:
@@ -146,10 +153,16 @@ def _traced(item: pytest.Item, folder: str) -> tuple[int, str]:
         if code.co_filename.startswith(folder):
             places.add((code.co_filename[len(folder) :], code.co_firstlineno))
 
-    sys.settrace(called)
-    failed = _fails(item)
-    sys.settrace(None)
-    return (KILLED if failed else SURVIVED), json.dumps(sorted(places))
+    for item in items:
+        places.clear()
+        signal.setitimer(signal.ITIMER_VIRTUAL, LONGEST_S)
+        begin = time.process_time()
+        sys.settrace(called)
+        failed = _fails(item)
+        sys.settrace(None)
+        told.write(json.dumps([failed, time.process_time() - begin, sorted(places)]) + "\n")
+        told.flush()
+    return SURVIVED
 
 
 def _fails(item: pytest.Item) -> bool:
