@@ -148,6 +148,10 @@ def card_firmware(spec: RigSpec, readings: Readings, baseline: Baseline | None) 
                 gpu.vbios,
                 f"find out who flashed the card; flash the old VBIOS, {accept}",
             )
+        if before is not None and _shows_range(before) and not _shows_range(gpu):
+            why = gpu.missing.get("power_min_w") or gpu.missing.get("power_max_w") or "no reason given"
+            reason = f"NVML does not tell the card's power range any more: {why}"
+            return say.error(reason, f"run `nvidia-smi -q -d POWER` on {readings.rig}")
         if before is None and asked is None:
             new = "no accepted run has seen this card: see identity.cards"
             return say.skipped(FIRST if baseline is None else new)
@@ -162,10 +166,13 @@ def _firmware_changes(gpu: GpuFacts, before: GpuFacts | None) -> list[str]:
     changed = []
     if before.vbios and gpu.vbios != before.vbios:
         changed.append(f"VBIOS {before.vbios} → {gpu.vbios}")
-    known = None not in (before.power_min_w, before.power_max_w, gpu.power_min_w, gpu.power_max_w)
-    if known and _range(before) != _range(gpu):
+    if _shows_range(before) and _shows_range(gpu) and _range(before) != _range(gpu):
         changed.append(f"{_range(before)} → {_range(gpu)}")
     return changed
+
+
+def _shows_range(gpu: GpuFacts) -> bool:
+    return None not in (gpu.power_min_w, gpu.power_max_w)
 
 
 def _range(gpu: GpuFacts) -> str:

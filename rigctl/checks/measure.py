@@ -71,12 +71,14 @@ def telemetry(readings: Readings, profile: ProfileSpec) -> list[CheckVerdict]:
 
 
 def _lost(samples: tuple[Sample, ...]) -> str:
-    """Say which sequence numbers are missing, or come twice or out of order."""
+    """Say which sequence numbers are missing, or come twice or out of order, also in time."""
     if samples[0].seq != 0:
         return f"the first one has number {samples[0].seq}"
     for before, after in pairwise(samples):
         if after.seq != before.seq + 1:
             return f"number {before.seq} is followed by {after.seq}"
+        if after.boot_id == before.boot_id and after.t_mono_s <= before.t_mono_s:
+            return f"number {after.seq} was not taken after number {before.seq}, by the rig's own clock"
     return ""
 
 

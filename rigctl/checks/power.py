@@ -44,10 +44,13 @@ def limit(spec: RigSpec, readings: Readings) -> list[CheckVerdict]:
         if gpu.power_limit_w is None or expected is None:
             why = gpu.missing.get("power_limit_w") or gpu.missing.get("power_default_w") or "no reason given"
             return say.error(f"the card does not tell its limit: {why}", f"nvidia-smi -q -d POWER on {readings.rig}")
+        seen = [gpu.power_limit_w, *_limits_seen(readings, gpu.uuid)]
+        told = [*seen, expected, *([] if gpu.power_max_w is None else [gpu.power_max_w])]
+        if absurd := [watts for watts in told if not 0 < watts <= _MOST_W]:
+            return say.error(f"{absurd[0]:g} W is no card's power limit", f"nvidia-smi -q -d POWER on {readings.rig}")
         if gpu.power_max_w is not None and expected > gpu.power_max_w + _ROUNDING_W:
             reason = f"{expected:g} W were asked for, this board allows {gpu.power_max_w:g} W at most"
             return say.failed(reason, gpu.power_limit_w, "correct nvidia_driver_power_limit_w, or the board differs")
-        seen = [gpu.power_limit_w, *_limits_seen(readings, gpu.uuid)]
         furthest = max(seen, key=lambda watts: abs(watts - expected))
         if abs(furthest - expected) > _ROUNDING_W:
             when = "" if furthest == gpu.power_limit_w else " during the run"

@@ -22,6 +22,8 @@ LEAST_BRANCH = {11: 450, 12: 525, 13: 580}
 
 Source: docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.
 """
+_VERSION = re.compile(r"\d+\.\d+")
+"""How every version of PyTorch begins."""
 _CUDA_TAG = re.compile(r"\+cu(\d{2})\d", re.ASCII)
 
 
@@ -141,6 +143,8 @@ def torch(spec: RigSpec, readings: Readings, version: CommandReply | None = None
     if version is not None and (version.exit_status != 0 or version.stdout.strip() != found):
         now = version.stdout.strip() or _last_line(version)
         return [say.error(f"the facts say PyTorch {found}, its environment now says {now}", fix)]
+    if not _VERSION.match(found):
+        return [say.error(f"PyTorch names {found!r} as its version", fix)]
     reason = _torch_misfit(spec, found)
     return [say.failed(reason, found, fix) if reason else say.passed(f"PyTorch {found}", found)]
 

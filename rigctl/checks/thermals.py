@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rigctl.checks import load
 from rigctl.checks.cards import ABSENT, each_card
-from rigctl.checks.curve import STEADY_C, Curve, Spoilt, read_curve
+from rigctl.checks.curve import BELIEVED_C, STEADY_C, Curve, Spoilt, read_curve
 from rigctl.checks.say import Say
 
 if TYPE_CHECKING:
@@ -170,6 +170,8 @@ def cpu_temp(spec: RigSpec, readings: Readings, profile: ProfileSpec) -> list[Ch
     steps = [step for step in ("cpu_burn", "all_burn") if load.asked_seconds(profile, step) > 0]
     samples = [sample for step in steps for sample in readings.of_step(step)]
     temps = [sample.cpu_temp_c for sample in samples if sample.cpu_temp_c is not None]
+    if bad := _no_temperature(readings, temps):
+        return [say.error(bad, f"look at `sensors` on {readings.rig}: the CPU's sensor, or its driver, is wrong")]
     hottest = max(temps, default=None)
     if hottest is None or (hottest <= limit and len(temps) < max(load.FEWEST, len(samples) / 2)):
         fix = f"rigctl provision {readings.rig} --tags cpu_burn; then `sensors` there must show the CPU"
@@ -183,6 +185,16 @@ def cpu_temp(spec: RigSpec, readings: Readings, profile: ProfileSpec) -> list[Ch
     if why := next(filter(None, whys), None):
         return [say.error(*why)]
     return [say.passed(f"the CPU reached {hottest:.0f} °C", hottest)]
+
+
+def _no_temperature(readings: Readings, under_load: list[float]) -> str | None:
+    """Say why what the CPU's sensor says is no temperature; None where nothing speaks against it."""
+    rest = [sample.cpu_temp_c for sample in readings.of_step("idle") if sample.cpu_temp_c is not None]
+    if absurd := [c for c in under_load if not BELIEVED_C[0] < c < BELIEVED_C[1]]:
+        return f"{absurd[0]:g} °C in {len(absurd)} of {len(under_load)} samples is no temperature of a CPU"
+    if min(len(rest), len(under_load)) >= load.FEWEST and len({*rest, *under_load}) == 1:
+        return f"the CPU's sensor says {rest[0]:g} °C at rest and under load alike, in every sample"
+    return None
 
 
 def hotspot_temp(spec: RigSpec, readings: Readings) -> list[CheckVerdict]:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from rigctl.model.spec import ProfileSpec, RigSpec
     from rigctl.model.verdict import CheckVerdict
 
+MOST_MIB = 1 << 20
+"""No card has as much memory, MiB."""
 _SEATING = "power the rig off; check the card's power cables, riser and slot"
 
 
@@ -66,6 +68,8 @@ def gpu_memory(spec: RigSpec, readings: Readings) -> list[CheckVerdict]:
         if gpu.memory_mib is None:
             why = gpu.missing.get("memory_mib", "no reason given")
             return say.error(f"NVML does not tell its memory: {why}", f"run `nvidia-smi -q` on {readings.rig}")
+        if not 0 < gpu.memory_mib <= MOST_MIB:
+            return say.error(f"{gpu.memory_mib} MiB is no card's memory", f"run `nvidia-smi -q` on {readings.rig}")
         if gpu.memory_mib >= least:
             return say.passed(f"{gpu.memory_mib} MiB", gpu.memory_mib)
         reason = f"{gpu.memory_mib} MiB, at least {least} MiB were declared"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rigctl.errors import CommandFailed
 from rigctl.fleet.bundle import build_bundle
+from rigctl.model.reading import no_number
 
 if TYPE_CHECKING:
     from rigctl.fleet.commands import Commands, Reply
@@ -101,7 +102,7 @@ class RemoteAgent:
 def _answer(reply: Reply) -> dict[str, Any] | None:
     """Read the one JSON object; None where there is none."""
     try:
-        answer = json.loads(reply.stdout)
+        answer = json.loads(reply.stdout, parse_constant=no_number)
     except ValueError:
         return None
     return answer if isinstance(answer, dict) else None

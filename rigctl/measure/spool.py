@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from rigctl.errors import CommandFailed
-from rigctl.model.reading import KernelMessage, RigEvent, Sample
+from rigctl.model.reading import KernelMessage, RigEvent, Sample, no_number
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -107,7 +107,7 @@ class Spool:
         kept = []
         for line in self._lines(name, data):
             try:
-                found = json.loads(line) | arrived
+                found = json.loads(line, parse_constant=no_number) | arrived
                 fetched.take(model.model_validate(found))
             except (TypeError, ValueError):  # pydantic's ValidationError and JSON's error are ValueErrors
                 fetched.damaged = f"{name} on the rig holds a damaged line: {line[:80]!r}"
