@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rigctl.checks import energy, power
+from rigctl.checks import brake, energy, power, switched
 
 if TYPE_CHECKING:
     from rigctl.acceptance.plugin import Judge
@@ -43,3 +43,23 @@ def test_wall(spec: RigSpec, readings: Readings, profile: ProfileSpec, judge: Ju
 def test_residual(spec: RigSpec, readings: Readings, profile: ProfileSpec, judge: Judge) -> None:
     """What the wall gives and neither cards nor CPU take stays small."""
     judge(energy.residual(spec, readings, profile))
+
+
+@pytest.mark.check("power.brake")
+def test_brake(spec: RigSpec, readings: Readings, judge: Judge) -> None:
+    """No supply or board asks a card to draw less."""
+    judge(brake.brake(spec, readings))
+
+
+@pytest.mark.check("power.step_load")
+def test_step_load(
+    spec: RigSpec, readings: Readings, profile: ProfileSpec, baseline: Baseline | None, judge: Judge
+) -> None:
+    """The supply bears cards and CPU that are switched together."""
+    judge(switched.step_load(spec, readings, profile, baseline))
+
+
+@pytest.mark.check("power.idle_to_load")
+def test_idle_to_load(spec: RigSpec, readings: Readings, profile: ProfileSpec, judge: Judge) -> None:
+    """Each card wakes from rest."""
+    judge(switched.idle_to_load(spec, readings, profile))

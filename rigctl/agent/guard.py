@@ -185,7 +185,7 @@ class Guard:
         self.steps.tick(seen.now_s)
         ramps = self._ramp is not None and self._ramp.is_alive() and bool(self.steps.running)
         self.sampler.step = RAMP if ramps else self.steps.step
-        if ramps:
+        if ramps or self.steps.switches:
             self.sampler.seeing.unsteady(seen.now_s)
         self._keep_alive(seen.now_s)
 

@@ -40,6 +40,8 @@ class Script:
     arguments: dict[str, Any]
     needs_cards: bool
     """Whether it puts cards to work: then none is started where no card can be watched."""
+    switches: bool = False
+    """Whether it switches cards on and off: then their temperatures jump, and none is carried on into the future."""
 
 
 @dataclass(frozen=True)
@@ -169,4 +171,5 @@ def _script(raw: dict[str, Any]) -> Script:
         raise ValueError(f"script is {name!r}, which names no file of the agent")
     if python not in PYTHONS:
         raise ValueError(f"script {name!r} wants Python {python!r}, known are {', '.join(PYTHONS)}")
-    return Script(name, python, dict(raw["arguments"]), bool(raw["needs_cards"]))
+    switches = raw.get("switches") is True
+    return Script(name, python, dict(raw["arguments"]), bool(raw["needs_cards"]), switches)

@@ -77,6 +77,12 @@ class Steps:
         """The loads that run now."""
         return tuple(self._loads)
 
+    @property
+    def switches(self) -> bool:
+        """Whether cards are switched on and off now."""
+        script = self._now.script if self._now is not None else None
+        return bool(self._loads) and script is not None and script.switches
+
     def stuck_s(self, now_s: float) -> float:
         """How long a load has resisted being ended, seconds."""
         return max((load.ending_for_s(now_s) for load in self._loads.values()), default=0.0)

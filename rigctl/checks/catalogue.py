@@ -6,6 +6,7 @@ What a check says of itself stands in `rigctl/checks/entries/`, one module per s
 from __future__ import annotations
 
 from rigctl.checks.entries import (
+    computing,
     disk,
     identity,
     kernel,
@@ -50,8 +51,11 @@ ORDER: tuple[str, ...] = (
     "topology.pcie_replays",
     "topology.pcie_gen",
     "topology.pcie_width",
+    "kernel.time_sync",
+    "kernel.clock",
     "memory.ecc",
     "memory.remapped_rows",
+    "memory.gpu_pattern",
     "kernel.xid",
     "power.brake",
     "thermals.fans",
@@ -82,15 +86,42 @@ ORDER: tuple[str, ...] = (
     "throughput.p2p_one_way",
     "throughput.p2p_both_ways",
     "software.torch",
+    "throughput.loss",
+    "throughput.host_to_device",
+    "throughput.device_to_host",
+    "throughput.gpu_memory",
+    "throughput.matmul_fp32",
+    "throughput.matmul_fp16",
+    "throughput.matmul_bf16",
+    "throughput.layer",
     "throughput.training",
+    "throughput.tokens_per_joule",
+    "throughput.train_each",
+    "throughput.p2p_gain",
+    "throughput.scaling",
+    "throughput.train_all",
     "software.cuda_toolkit",
+    "measure.second_opinion",
     "measure.telemetry",
     "measure.left_as_found",
     "spec.waivers",
 )
 """What can be a cause comes first: of two causes found at once, the first in this order is named first."""
 
-_SUBJECTS = (measure, kernel, memory, software, identity, topology, thermals, power, throughput, disk, network)
+_SUBJECTS = (
+    measure,
+    kernel,
+    memory,
+    software,
+    identity,
+    topology,
+    thermals,
+    power,
+    throughput,
+    computing,
+    disk,
+    network,
+)
 _ENTRIES: dict[str, CheckInfo] = {info.id: info for subject in _SUBJECTS for info in subject.ENTRIES}
 CATALOGUE: dict[str, CheckInfo] = {check: _ENTRIES[check] for check in ORDER}
 """Every check by id, in their order."""

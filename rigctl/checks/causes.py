@@ -44,7 +44,22 @@ _BURN = frozenset(
         "topology.pcie_width",
     }
 )
+_PACE = (
+    "throughput.matmul_fp32",
+    "throughput.matmul_fp16",
+    "throughput.matmul_bf16",
+    "throughput.layer",
+    "throughput.gpu_memory",
+    "throughput.training",
+    "throughput.train_each",
+    "throughput.train_all",
+    "throughput.tokens_per_joule",
+)
+"""What a card that is held back does more slowly."""
+_HOST_COPIES = ("throughput.host_to_device", "throughput.device_to_host")
+_COMPUTED = (*_PACE, *_HOST_COPIES, "memory.gpu_pattern", "throughput.loss", "measure.second_opinion")
 _LOADED = _BURN | {
+    *_COMPUTED,
     "thermals.guard",
     "thermals.cpu_temp",
     "throughput.cpu_burn",
@@ -63,9 +78,16 @@ _COUNTED = (
     "memory.ecc",
     "memory.remapped_rows",
 )
-_P2P_RATES = ("throughput.p2p_one_way", "throughput.p2p_both_ways")
+_P2P_RATES = (
+    "throughput.p2p_one_way",
+    "throughput.p2p_both_ways",
+    "throughput.p2p_gain",
+    "throughput.scaling",
+    "throughput.train_all",
+)
 _P2P = ("topology.p2p_bytes", *_P2P_RATES)
 _OF_CARD = _BURN | {
+    *_COMPUTED,
     *_COUNTED,
     *_P2P,
     "topology.p2p_access",
@@ -79,7 +101,7 @@ _OF_CARD = _BURN | {
     "power.idle_to_load",
 }
 _OF_RUN = ("measure.telemetry", "measure.left_as_found", "measure.probes", *_COUNTED, *_P2P)
-_HEAT = frozenset({"thermals.throttle", "throughput.burn_gflops", "power.share_of_limit", "power.wall"})
+_HEAT = frozenset({"thermals.throttle", "throughput.burn_gflops", "power.share_of_limit", "power.wall", *_PACE})
 _WARMTH = (
     "thermals.card_spread",
     "thermals.steady_state",
@@ -92,6 +114,17 @@ _WARMTH = (
 """What follows from a card that is too warm."""
 
 
+_WRONG = ("throughput.gpu_burn", "topology.p2p_bytes", "throughput.loss", "measure.second_opinion")
+"""What memory that does not hold spoils."""
+_SLOW = ("throughput.matmul_fp32", "throughput.matmul_fp16", "throughput.matmul_bf16", "throughput.gpu_memory")
+_SLOWER = (
+    "throughput.layer",
+    "throughput.training",
+    "throughput.train_each",
+    "throughput.train_all",
+    "throughput.tokens_per_joule",
+)
+"""What is made of products of matrices and of reading memory."""
 _BY_SETTINGS = (
     "topology.pcie_gen",
     "topology.pcie_width",
@@ -99,6 +132,7 @@ _BY_SETTINGS = (
     "topology.p2p_access",
     "throughput.training",
     "throughput.cpu_clock",
+    *_HOST_COPIES,
     *_P2P,
 )
 """What a BIOS that was reset takes from a rig: lanes, generations, and the straight way between cards."""
@@ -117,6 +151,7 @@ _BRAKED = (
     "throughput.training",
     "power.share_of_limit",
     "power.wall",
+    *_PACE,
 )
 """What follows from a card that supply or board hold back."""
 
@@ -199,7 +234,7 @@ def _card_gone(_cause: CheckVerdict, other: CheckVerdict, readings: Readings) ->
         return _nvml(_cause, other, readings)
     if other.subject == ABSENT or other.check in ("topology.nvlink", "topology.nvlink_speed"):
         return True
-    if other.check in ("topology.p2p_access", "topology.nvlink_errors", *_P2P):
+    if other.check in ("topology.p2p_access", "topology.nvlink_errors", *_P2P, *_COMPUTED):
         return other.verdict is Verdict.ERROR
     if other.check in ("throughput.training", "thermals.card_spread", "thermals.fans"):
         return other.verdict is Verdict.ERROR
@@ -250,6 +285,7 @@ RULES: tuple[Rule, ...] = (
     Rule("power.brake", _same_card(*_BRAKED), (Verdict.FAIL,)),
     Rule("power.step_load", _went_off, (Verdict.FAIL,)),
     Rule("kernel.same_boot", _unmeasured(*_OF_RUN, "kernel.xid", *_LOADED), (Verdict.FAIL,)),
+    Rule("kernel.time_sync", _whole_rig("kernel.clock"), (Verdict.FAIL,)),
     Rule("memory.ecc", _told_by_xid("memory.remapped_rows"), (Verdict.FAIL,)),
     Rule("memory.remapped_rows", _told_by_xid(), (Verdict.FAIL,)),
     Rule("kernel.xid", _whole_rig("measure.probes", "measure.left_as_found"), (Verdict.FAIL,)),
@@ -282,20 +318,32 @@ RULES: tuple[Rule, ...] = (
         _whole_rig(*_BURN, "throughput.cpu_burn", "throughput.cpu_clock", "thermals.cpu_temp"),
         (Verdict.ERROR,),
     ),
-    Rule("software.torch", _unmeasured(*_P2P)),
+    Rule("software.torch", _unmeasured(*_P2P, *_COMPUTED)),
     Rule("software.torch", _whole_rig("throughput.training")),
     Rule("throughput.cpu_clock", _whole_rig("power.wall"), (Verdict.FAIL,)),
-    Rule("power.limit", _same_card("power.share_of_limit", "throughput.burn_gflops", "power.wall"), (Verdict.FAIL,)),
+    Rule(
+        "power.limit",
+        _same_card("power.share_of_limit", "throughput.burn_gflops", "power.wall", *_PACE),
+        (Verdict.FAIL,),
+    ),
     Rule(
         "thermals.throttle",
-        _same_card("throughput.burn_gflops", "power.share_of_limit", "power.wall"),
+        _same_card("throughput.burn_gflops", "power.share_of_limit", "power.wall", *_PACE),
         (Verdict.FAIL,),
     ),
     Rule("power.share_of_limit", _same_card("power.wall"), (Verdict.FAIL,)),
     Rule("power.residual", _same_step("power.wall"), (Verdict.FAIL,)),
     Rule("power.wall", _unmeasured("power.residual"), (Verdict.ERROR,)),
+    Rule("memory.gpu_pattern", _same_card(*_WRONG), (Verdict.FAIL,)),
     Rule("throughput.gpu_burn", _burn_spoilt),
-    Rule("topology.pcie_width", _same_card("throughput.training", *_P2P_RATES)),
+    Rule("throughput.gpu_burn", _same_card("throughput.loss", "measure.second_opinion"), (Verdict.FAIL,)),
+    Rule("topology.pcie_width", _same_card("throughput.training", *_HOST_COPIES, *_P2P_RATES)),
+    *(Rule(check, _same_card(*_HOST_COPIES), (Verdict.FAIL,)) for check in ("topology.pcie_gen", "topology.numa")),
+    *(Rule(check, _same_card(*_SLOWER), (Verdict.FAIL,)) for check in _SLOW),
+    Rule("throughput.training", _whole_rig("throughput.tokens_per_joule"), (Verdict.FAIL,)),
+    Rule("throughput.train_each", _whole_rig("throughput.train_all", "throughput.tokens_per_joule"), (Verdict.FAIL,)),
+    Rule("throughput.p2p_gain", _whole_rig("throughput.scaling", "throughput.train_all"), (Verdict.FAIL,)),
+    Rule("throughput.scaling", _whole_rig("throughput.train_all"), (Verdict.FAIL,)),
     *(Rule(check, _its_waiver, (Verdict.FAIL,)) for check in CATALOGUE if check != WAIVERS),
 )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rigctl.checks.load import steps_of
+from rigctl.checks.load import STEP_LOAD, WAKES, steps_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,7 +16,7 @@ IDLE = ("idle",)
 CPU = ("cpu_burn", "all_burn")
 GPU = ("gpu_burn", "all_burn")
 GPU_BURN = ("gpu_burn",)
-LOADS = ("cpu_burn", "gpu_burn", "all_burn", "train")
+LOADS = ("cpu_burn", "gpu_burn", "all_burn", "train", WAKES, STEP_LOAD)
 NVML = "NVML"
 BASELINE = "the rig's newest accepted run"
 """A limit that the rig sets itself."""

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from rigctl.model.spec import ProfileSpec
 
 GPU_STEPS = ("gpu_burn", "all_burn")
-STEPS = ("idle", "cpu_burn", "gpu_burn", "all_burn", *get_args(Workload), "train")
+WAKES, STEP_LOAD = "idle_to_load", "step_load"
+STEPS = ("idle", "cpu_burn", "gpu_burn", "all_burn", *get_args(Workload), "train", WAKES, STEP_LOAD)
 """Every step that a profile can ask for."""
 BUSY_PCT = 50
 """A card is loaded from this utilisation on; a burn keeps it at 100 %."""
@@ -66,7 +67,8 @@ def asked_seconds(profile: ProfileSpec, step: str) -> float:
 def steps_of(profile: ProfileSpec) -> frozenset[str]:
     """Return the steps that the profile asks for."""
     burns = {step for step in ("idle", "cpu_burn", *GPU_STEPS) if asked_seconds(profile, step) > 0}
-    return frozenset(burns | set(profile.workloads) | ({"train"} if profile.train else set()))
+    switched = {WAKES: profile.wakes, STEP_LOAD: profile.step_load_seconds, "train": profile.train}
+    return frozenset(burns | set(profile.workloads) | {step for step, asked in switched.items() if asked})
 
 
 def loaded(readings: Readings, step: str, uuid: str, *, after_ramp: bool = False) -> list[Timed]:

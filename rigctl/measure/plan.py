@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rigctl.measure.workloads import WORKLOADS, Workload
+from rigctl.measure.switched import seconds, switched_stages, switched_step
+from rigctl.measure.workloads import WORKLOADS
 
 if TYPE_CHECKING:
     from rigctl.measure.claim import Claim
+    from rigctl.measure.workload import Workload
     from rigctl.model.baseline import Baseline
     from rigctl.model.reading import Facts
     from rigctl.model.spec import ProfileSpec, RigSpec
@@ -20,8 +22,11 @@ LOADS = {"idle": (), "cpu_burn": ("cpu",), "gpu_burn": ("gpu",), "all_burn": ("c
 """Rest and burns in the order in which they run, and what each puts to work."""
 
 
-def step_seconds(spec: RigSpec, profile: ProfileSpec) -> dict[str, float]:
-    """Return the steps that the profile asks for and how long each is expected to take, seconds."""
+def step_seconds(spec: RigSpec, profile: ProfileSpec, *, first: bool = True) -> dict[str, float]:
+    """Return the steps that are run and how long each is expected to take, seconds.
+
+    `first`: whether this is the rig's first acceptance, at which a profile may ask for more.
+    """
     asked = {
         "idle": profile.idle_seconds,
         "cpu_burn": profile.cpu_burn_seconds,
@@ -33,7 +38,8 @@ def step_seconds(spec: RigSpec, profile: ProfileSpec) -> dict[str, float]:
         expected = workload.expected_s(spec)
         if expected is not None:
             steps[workload.name] = expected
-    return steps
+    switched = switched_stages(spec, profile, first=first)
+    return steps | {name: seconds(stages) for name, stages in switched.items()}
 
 
 def _workloads(profile: ProfileSpec) -> list[Workload]:
@@ -41,9 +47,9 @@ def _workloads(profile: ProfileSpec) -> list[Workload]:
     return [workload for workload in WORKLOADS if workload.name in names]
 
 
-def has_load(spec: RigSpec, profile: ProfileSpec) -> bool:
+def has_load(spec: RigSpec, profile: ProfileSpec, *, first: bool = True) -> bool:
     """Whether the profile puts any load on the rig."""
-    return any(LOADS.get(name, (name,)) for name in step_seconds(spec, profile))
+    return any(LOADS.get(name, (name,)) for name in step_seconds(spec, profile, first=first))
 
 
 def history_limits(facts: Facts, baseline: Baseline | None) -> dict[str, float]:
@@ -60,15 +66,18 @@ def _meter(spec: RigSpec) -> dict[str, Any] | None:
     return meter.model_dump(mode="json", exclude={"required"}, exclude_defaults=True)
 
 
-def build_plan(
+def build_plan(  # noqa: PLR0913 - all that a plan is made of
     run_id: str,
     spec: RigSpec,
     profile: ProfileSpec,
     facts: Facts,
     claim: Claim,
+    *,
+    baseline: Baseline | None = None,
 ) -> dict[str, Any]:
     """Return the plan as the agent's `start` reads it (JSON object)."""
-    asked = step_seconds(spec, profile)
+    first = baseline is None
+    asked = step_seconds(spec, profile, first=first)
     steps: list[dict[str, Any]] = [
         {"name": name, "seconds": asked[name], "loads": list(loads)} for name, loads in LOADS.items() if name in asked
     ]
@@ -76,6 +85,9 @@ def build_plan(
         {"name": workload.name, "seconds": workload.limit_s, **workload.step(spec, facts)}
         for workload in _workloads(profile)
         if workload.name in asked
+    ]
+    steps += [
+        switched_step(name, stages, spec, facts) for name, stages in switched_stages(spec, profile, first=first).items()
     ]
     return {
         "run_id": run_id,
@@ -88,6 +100,7 @@ def build_plan(
         "asked_by": claim.asked_by,
         "evict_users": claim.evict_users,
         "ignore_lock": claim.ignore_lock,
+        "history_max_gpu_temp_c": history_limits(facts, baseline),
         "stale_sample_s": STALE_SAMPLE_S,
         "expected_gpus": [gpu.uuid for gpu in facts.gpus],
         "wall_meter": _meter(spec),

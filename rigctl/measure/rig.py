@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import time
 import traceback
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -11,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from rigctl.checks import power, software, topology
+from rigctl.checks.clock import CLOCK
 from rigctl.checks.measure import RESTORED
 from rigctl.checks.probes import PROBES
 from rigctl.errors import CommandFailed, RigctlError
 from rigctl.measure.claim import Claim
 from rigctl.measure.early import EarlyStop
-from rigctl.measure.plan import build_plan, has_load, history_limits, step_seconds
+from rigctl.measure.plan import build_plan, has_load, step_seconds
 from rigctl.measure.session import Cancelled, RigSession
 from rigctl.measure.spool import Fetched, Spool
 from rigctl.model.reading import Facts, KernelMessage, Readings, Sample
@@ -149,7 +151,7 @@ class RigMeasurement:
         hangs = any(probe.exit_status is None for probe in facts.probes)
         if hangs:
             self._ended(left="idle; nothing was put to work (its driver does not answer)")
-        elif not has_load(self.rig.spec, self.profile):
+        elif not has_load(self.rig.spec, self.profile, first=self.baseline is None):
             self._probe(session)
         elif not facts.gpus:
             reason = facts.driver.nvml_error or "no card is visible"
@@ -211,8 +213,7 @@ class RigMeasurement:
     def _carry_out(self, session: RigSession, facts: Facts) -> None:
         self._go_on()
         run_id, spec = self.run_dir.run_id, self.rig.spec
-        plan = build_plan(run_id, spec, self.profile, facts, self.claim)
-        plan["history_max_gpu_temp_c"] = history_limits(facts, self.baseline)
+        plan = build_plan(run_id, spec, self.profile, facts, self.claim, baseline=self.baseline)
         self._early = EarlyStop(
             self.rig.name, spec, self.profile, facts, self.baseline, self.run_dir.read_info().profile
         )
@@ -291,16 +292,20 @@ class RigMeasurement:
         self._at("kernel log")
         since = 0.0 if self._since is None else max(self._since - KERNEL_MARGIN_S, 0.0)
         asked = ("--since-mono", f"{since:.3f}", "--boot-id", self._boot_id)
+        before_s = time.time()
         reply = session.ask("kernel", *asked, during="kernel log", timeout_s=60)
+        after_s = time.time()
         try:
             told = [KernelMessage.model_validate(message) for message in reply["kernel"]]
             read = bool(reply["kernel_read"])
-        except (KeyError, TypeError, ValidationError) as error:
+            clocks = {"before_s": before_s, "rig_s": float(reply["t_wall_s"]), "after_s": after_s}
+        except (KeyError, TypeError, ValueError) as error:  # pydantic's ValidationError is a ValueError
             raise CommandFailed(f"the agent's kernel log has an unexpected form: {error!r}") from error
         # The log holds this boot only; what the guard had read before a reboot is the rest of it.
         whole = sorted(dict.fromkeys([*self._kernel_seen, *told]), key=lambda message: message.t_wall_s)
         lines = "".join(message.model_dump_json() + "\n" for message in whole)
         self.run_dir.write_text_atomic(f"{self.rig.name}/kernel.jsonl", lines)
+        self.run_dir.write_json_atomic(f"{self.rig.name}/{CLOCK}", clocks)
         self._ended(kernel_read=read)
 
     def _leave(self, session: RigSession | None) -> None:
@@ -325,7 +330,8 @@ class RigMeasurement:
         if step == self._step and step != "connect":
             return
         self._step = step
-        self.progress.step(self.rig.name, step, step_seconds(self.rig.spec, self.profile).get(step))
+        expected = step_seconds(self.rig.spec, self.profile, first=self.baseline is None)
+        self.progress.step(self.rig.name, step, expected.get(step))
         self.run_dir.journal("step_started", rig=self.rig.name, step=step)
 
     def _say(self, session: RigSession | None, text: str) -> None:

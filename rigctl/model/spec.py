@@ -75,6 +75,8 @@ class LimitsSpec(_Literal):
     """Corrected errors a minute that a card, or a port above it, may report to the kernel."""
     max_ecc_corrected: int = Field(default=50_000_000, ge=0)
     """How many errors a card may have corrected in its memory since the driver was loaded."""
+    max_clock_offset_s: float = Field(default=2.0, gt=0)
+    """How far the rig's clock may be from the controller's, seconds."""
     max_probe_seconds: float | None = Field(default=None, gt=0)
     """How long one question to NVML or `nvidia-smi` may take, seconds."""
     min_p2p_one_way_gb_per_s: float | None = Field(default=None, gt=0)
@@ -146,6 +148,8 @@ class SettingsSpec(_Literal):
     """What the slowest memory module runs at, MT/s."""
     gpu_vbios: tuple[str, ...] | None = Field(default=None, strict=False)
     """The VBIOS versions that the cards may have."""
+    time_sync: bool | None = None
+    """Whether a service keeps the rig's clock. None: it does, where the rig can tell; False: not judged."""
     allowed_modules: tuple[str, ...] | None = Field(default=None, strict=False)
     """Kernel modules from elsewhere that may be loaded beside NVIDIA's."""
 

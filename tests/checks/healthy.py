@@ -29,9 +29,11 @@ from rigctl.model.reading import (
     Readings,
     RigEvent,
     Sample,
+    TimeSyncFacts,
     ToolFacts,
 )
 from rigctl.model.spec import (
+    ComputeSpec,
     LimitsSpec,
     LinkSpec,
     PartsSpec,
@@ -42,6 +44,8 @@ from rigctl.model.spec import (
     WallMeterSpec,
 )
 from rigctl.model.switched import Stage, step_load_stages, wake_stages
+
+from . import healthy_compute as computed
 
 UUIDS = ("GPU-11111111-0000-4000-8000-00000000a91f", "GPU-22222222-0000-4000-8000-00000000b02e")
 BUS = ("00000000:01:00.0", "00000000:02:00.0")
@@ -58,10 +62,7 @@ PROFILE = ProfileSpec(
     gpu_burn_seconds=30,
     all_burn_seconds=15,
     train=True,
-    workloads=(
-        "disk",
-        "p2p",
-    ),
+    workloads=("disk", "p2p", "compute", "gpu_memory", "train_all", "dcgm"),
     sample_hz=2,
     wakes=2,
     wake_rest_seconds=2,
@@ -151,6 +152,7 @@ def spec(**changes: Any) -> RigSpec:
         measured_steps=20,
         min_tokens_per_s=6702,
         provisional=True,
+        **computed.TRAINING,
     )
     groups: dict[str, Any] = {"parts": parts, "limits": limits, "software": software}
     for name, model in groups.items():
@@ -159,6 +161,7 @@ def spec(**changes: Any) -> RigSpec:
         "rig_class": "dual_3090ti",
         "wall_meter": WallMeterSpec(form="tasmota", url="http://192.0.2.7/cm?cmnd=Status%208"),
         "training": training,
+        "compute": ComputeSpec(**computed.COMPUTE),
         "allow_step_load": True,
         "sources": {"limits.max_settled_gpu_temp_c": "58 and 55 °C were seen"},
         "origin": "group_vars/class_dual_3090ti/spec.yml",
@@ -301,6 +304,7 @@ def facts(**changes: Any) -> Facts:
             for one in ("A2", "B2")
         ),
         "modules": (ModuleFacts(name="nvidia", taint="POE", version="515.105.01"),),
+        "time_sync": TimeSyncFacts(service=True, synchronised=True),
         "disks": (nvme(),),
         "network": (network_card(),),
         "filesystems": (FilesystemFacts(place="/", size_gb=1967.5, free_gb=812.4, free_inode_share=0.97),),
@@ -548,6 +552,10 @@ def switched(stages: tuple[Stage, ...], **changes: Any) -> str:
     return json.dumps({"stages": told})
 
 
+CLOCK = {"before_s": T0 + END + 3.0, "rig_s": T0 + END + 3.41, "after_s": T0 + END + 3.42}
+"""The controller's clock before and after the run's last answer, and the rig's own in it."""
+
+
 def logs() -> dict[str, str]:
     """Raw outputs."""
     trained = {
@@ -566,11 +574,13 @@ def logs() -> dict[str, str]:
         "train.json": json.dumps(trained),
         "counters.jsonl": counters(),
         "probes.json": probes(),
+        "clock.json": json.dumps(CLOCK),
         "p2p.json": p2p(),
         "step_load.json": switched(step_load_stages(PROFILE)),
         "step_load.log": "".join(f"{one.name}: {one.times} x\n[]\n" for one in step_load_stages(PROFILE)),
         "idle_to_load.json": switched(wake_stages(PROFILE)),
         "disk.json": fio(),
+        **computed.LOGS,
         "restored.json": '{"restored": ["slot1: power limit 480 W (was 290 W)"], "failed": []}',
     }
 

@@ -23,7 +23,9 @@ def bad(verdicts):
     return {v.key: v for v in verdicts if v.verdict in BAD}
 
 
-ALWAYS = ("restored.json", "counters.jsonl", "probes.json")
+ALWAYS = ("restored.json", "counters.jsonl", "probes.json", "clock.json")
+SELF = {"clock.json": h.logs()["clock.json"]}
+"""What the controller itself notes of every rig that it reached."""
 """What the rig writes after the load, however that ended."""
 
 
@@ -63,7 +65,7 @@ def card_missing():
 def driver_mismatch():
     """Driver 535's library over the loaded 515: NVML cannot be asked, so nothing was put to work."""
     driver = DriverFacts(loaded="515.105.01", library="535.247.01", nvml_error="Driver/library version mismatch")
-    return h.readings(facts=h.facts(driver=driver, gpus=()), samples=(), events=(), logs={})
+    return h.readings(facts=h.facts(driver=driver, gpus=()), samples=(), events=(), logs=SELF)
 
 
 def fell_off_the_bus():
@@ -87,7 +89,7 @@ def fell_off_the_bus():
 def rebooted():
     """The rig goes off in the burn."""
     events = tuple(e for e in h.events() if e.t_wall_s < h.T0 + 25)
-    logs = {"gpu_burn.log": h.burn_log().split("\tSummary")[0], "cpu_burn.yaml": h.logs()["cpu_burn.yaml"]}
+    logs = SELF | {"gpu_burn.log": h.burn_log().split("\tSummary")[0], "cpu_burn.yaml": h.logs()["cpu_burn.yaml"]}
     samples = tuple(s for s in h.samples() if s.t_wall_s < h.T0 + 25)
     return h.readings(boot_id_after="another", samples=samples, events=events, logs=logs)
 
@@ -153,7 +155,7 @@ def test_a_driver_that_never_answered_is_the_cause_of_all_that_nobody_could_meas
     probe = h.facts().probes[0].model_copy(update={"exit_status": None, "seconds": 42.0, "stuck": "process 7 is stuck"})
     driver = DriverFacts(loaded="515.105.01", library="515.105.01", nvml_error="no answer within 40 s")
     facts = h.facts(driver=driver, gpus=(), pairs=(), places=(), probes=(probe,))
-    verdicts = all_verdicts(readings=h.readings(facts=facts, samples=(), events=(), logs={}))
+    verdicts = all_verdicts(readings=h.readings(facts=facts, samples=(), events=(), logs=SELF))
     assert causes(verdicts) == ["measure.probes[NVML]"]
 
 
@@ -181,7 +183,7 @@ def test_what_was_measured_and_is_bad_does_not_follow_from_a_burn_that_was_cut_s
         for s in readings.samples
     )
     verdicts = all_verdicts(readings=changed(readings, samples=braked, logs=readings.logs | {"gpu_burn.log": errors}))
-    own = {f"throughput.gpu_burn[{h.SLOT2}]", f"thermals.throttle[{h.SLOT2}]", f"topology.pcie_width[{h.SLOT2}]"}
+    own = {f"throughput.gpu_burn[{h.SLOT2}]", f"power.brake[{h.SLOT2}]", f"topology.pcie_width[{h.SLOT2}]"}
     assert own <= set(causes(verdicts))
 
 

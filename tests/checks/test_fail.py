@@ -16,10 +16,13 @@ from rigctl.model.reading import (
     LinkFacts,
     ModuleFacts,
     PairFacts,
+    TimeSyncFacts,
 )
+from rigctl.model.switched import step_load_stages, wake_stages
 from rigctl.model.verdict import Verdict
 
 from . import healthy as h
+from . import healthy_compute as c
 from .test_healthy import all_verdicts
 
 
@@ -48,6 +51,36 @@ def trained(**changes):
 
 def kernel(*messages, at=20.0):
     return {"kernel": tuple(KernelMessage(t_wall_s=h.T0 + at, message=message) for message in messages)}
+
+
+def told(file, text):
+    """What one program of the agent told, instead of what it tells on the healthy rig."""
+    return {"logs": h.logs() | {file: text}}
+
+
+def computed_fails():
+    """For each check of what the cards compute, a reading on which it fails: card 2 is slow, or wrong."""
+    slow = {
+        f"throughput.{name}": told("compute.json", c.compute(c.card(0), c.card(1, **{name: 0.7 * rate})))
+        for name, rate in c.RATES.items()
+    }
+    alone = [c.alone(0), c.alone(1, tokens_per_s=6500.0)]
+    other = [c.alone(0), c.alone(1, repeated_losses=[10.94, 10.61, 10.4])]
+    return slow | {
+        "memory.gpu_pattern": told("gpu_memory.json", c.gpu_memory(c.tested(0), c.tested(1, wrong_words=3))),
+        "throughput.train_each": told("train_all.json", c.train_all(alone=alone)),
+        "throughput.train_all": told("train_all.json", c.train_all(together=c.together(11_000.0))),
+        "throughput.scaling": told("train_all.json", c.train_all(together=c.together(12_500.0))),
+        "throughput.p2p_gain": told("train_all.json", c.train_all(without_p2p=c.together(15_100.0))),
+        "throughput.loss": told("train_all.json", c.train_all(alone=other)),
+        "throughput.tokens_per_joule": under_load_of("train", power_w=640.0),
+        "measure.second_opinion": told("dcgm.json", c.diagnosis("Pass", "Fail")),
+    }
+
+
+def under_load_of(step, **changes):
+    """Samples in which all cards show `changes` while they work in one step."""
+    return {"samples": h.with_gpu_samples(lambda gpu, _: changes if gpu.util_pct == 100 else {}, (step,))}
 
 
 FALLEN = "NVRM: Xid (PCI:0000:02:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus."
@@ -89,6 +122,8 @@ FAILS = {
     "topology.pcie_replays": counted(pcie_replays=310),
     "topology.pcie_gen": under_load(pcie_gen=3),
     "topology.pcie_width": under_load(pcie_width=4),
+    "kernel.clock": {"logs": h.with_logs(clock__json=json.dumps(h.CLOCK | {"rig_s": h.CLOCK["rig_s"] + 30}))},
+    "kernel.time_sync": {"facts": h.facts(time_sync=TimeSyncFacts(service=False, synchronised=False))},
     "memory.ecc": counted(ecc={"on": True, "corrected": 3, "uncorrected": 1})
     | {"facts": h.facts(gpus=(h.gpu(0), h.gpu(1, ecc=EccReading(on=True, corrected=3, uncorrected=0))))},
     "memory.remapped_rows": counted(remapped_rows={"corrected": 0, "uncorrected": 1, "pending": True, "failed": False}),
@@ -115,6 +150,11 @@ FAILS = {
         "samples": h.with_gpu_samples(lambda gpu, _: {"power_w": 104.0} if gpu.slot == 2 else {}, ("idle",))
     },
     "power.wall": {"samples": h.with_samples(("all_burn",), wall_power_w=1420.0)},
+    "power.brake": under_load(throttle=0x80),
+    "power.step_load": {
+        "logs": h.with_logs(step_load__json=h.switched(step_load_stages(h.PROFILE), wrong=16)),
+    },
+    "power.idle_to_load": {"logs": h.with_logs(idle_to_load__json=h.switched(wake_stages(h.PROFILE), done=40))},
     "power.residual": {"samples": h.with_samples(("gpu_burn",), wall_power_w=1340.0)},
     "software.gpu_burn_build": {
         "facts": h.facts(tools=tools(gpu_burn_build={"commit": "3ead140", "compute_capabilities": "['7.5']"}))
@@ -138,6 +178,7 @@ FAILS = {
     "throughput.p2p_one_way": {"logs": h.with_logs(p2p__json=h.p2p(one_way_gb_per_s=[52.8, 39.4]))},
     "throughput.p2p_both_ways": {"logs": h.with_logs(p2p__json=h.p2p(both_ways_gb_per_s=74.9))},
     "software.torch": {"facts": h.facts(tools=tools(torch="2.8.0+cu128"))},
+    **computed_fails(),
     "throughput.training": trained(tokens_per_s=4100.0),
     "software.cuda_toolkit": {"facts": h.facts(tools=tools(nvcc="12.2"))},
 }
@@ -236,7 +277,8 @@ def test_power_brake_and_a_fan_that_stands_still_fail(detail, words):
     assert found.verdict is Verdict.FAIL
     assert words in found.reason
     assert found.fix
-    assert found.caused_by is None
+    # Power brake has a check of its own, which is told first.
+    assert found.caused_by == (f"power.brake[{h.SLOT2}]" if detail["reason"] == "power_brake" else None)
 
 
 def test_somebody_elses_work_is_no_fault_of_the_rig_and_is_named():

@@ -76,7 +76,7 @@ ENTRIES = (
         (WAKES,),
         nvml=True,
         requires=("cuBLAS",),
-        limit_from=("ours: 70 % of its usual pace",),
+        limit_from=("ours: 70 % of its best wake",),
         fix="kernel.xid first; then ASPM and power management of the slot in the BIOS, riser and power cables",
     ),
 )

@@ -8,6 +8,7 @@
 #include "simulated.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +17,9 @@
 #include <unistd.h>
 
 enum { SMALL_BYTES = 65536, PATH_SIZE = 512, SLICE_MS = 50 };
+/* A card to which nothing was given for so many looks, SLICE_MS apart, rests again. Counted in looks and not in time:
+ * a process that waits for a CPU looks as seldom as it works. */
+enum { LOOKS_AT_REST = 4 };
 /* No real address is this high. */
 #define FAKE_BASE (1ULL << 60)
 
@@ -26,7 +30,9 @@ struct CUfunc_st { int compare; };
 static struct CUctx_st context;
 static struct CUmod_st the_module;
 static struct CUfunc_st the_function;
-static int have_context, working;
+static int have_context, working, looks;
+static char uuid[64];
+static pthread_mutex_t announcing = PTHREAD_MUTEX_INITIALIZER;
 static size_t allocated;
 static double queued_s_at_one_gflops, errors_due, last_s;
 
@@ -54,9 +60,32 @@ static CUresult announce(double util) {
     load_path(path, sizeof path, "");
     FILE *file = fopen(fresh, "we");
     if (file == NULL) return CUDA_ERROR_UNKNOWN;
-    fprintf(file, "gpu %s compute %.2f %zu\n", card_text(context.device, "uuid"), util, allocated >> 20);
+    fprintf(file, "gpu %s compute %.2f %zu\n", uuid, util, allocated >> 20);
     if (fclose(file) != 0 || rename(fresh, path) != 0) return CUDA_ERROR_UNKNOWN;
     return CUDA_SUCCESS;
+}
+
+/* Queued work that nobody waits for is no rest: only a drained queue that stays empty is. */
+static void *notice_rest(void *unused) {
+    (void)unused;
+    for (;;) {
+        struct timespec pause = {0, SLICE_MS * 1000000L};
+        nanosleep(&pause, NULL);
+        pthread_mutex_lock(&announcing);
+        int rests = have_context && working && queued_s_at_one_gflops <= 0.0 && ++looks >= LOOKS_AT_REST;
+        if (rests) {
+            working = 0;
+            announce(0.0);
+        }
+        pthread_mutex_unlock(&announcing);
+    }
+    return NULL;
+}
+
+static void watch(void) {
+    static int watched;
+    pthread_t watcher;
+    if (!watched && pthread_create(&watcher, NULL, notice_rest, NULL) == 0) watched = pthread_detach(watcher) == 0;
 }
 
 EXPORT CUresult cuCtxCreate_v2(CUcontext *created, unsigned int flags, CUdevice device) {
@@ -64,6 +93,7 @@ EXPORT CUresult cuCtxCreate_v2(CUcontext *created, unsigned int flags, CUdevice 
     CUresult result = enter_device(device);
     if (result != CUDA_SUCCESS) return result;
     context.device = device;
+    snprintf(uuid, sizeof uuid, "%s", card_text(device, "uuid"));
     have_context = 1;
     *created = &context;
     allocated = 256UL << 20; /* what a context itself takes */
@@ -75,8 +105,10 @@ EXPORT CUresult cuCtxDestroy_v2(CUcontext destroyed) {
     char path[PATH_SIZE];
     if (destroyed != &context || !have_context) return CUDA_ERROR_INVALID_CONTEXT;
     load_path(path, sizeof path, "");
+    pthread_mutex_lock(&announcing);
     unlink(path);
     have_context = working = 0;
+    pthread_mutex_unlock(&announcing);
     return CUDA_SUCCESS;
 }
 
@@ -96,7 +128,10 @@ EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *pointer, size_t bytes) {
     if (bytes > free_bytes) return CUDA_ERROR_OUT_OF_MEMORY;
     allocated += bytes;
     *pointer = bytes <= SMALL_BYTES ? (CUdeviceptr)(uintptr_t)calloc(1, bytes) : FAKE_BASE + allocated;
-    return announce(working ? 1.0 : 0.0);
+    pthread_mutex_lock(&announcing);
+    CUresult announced = announce(working ? 1.0 : 0.0);
+    pthread_mutex_unlock(&announcing);
+    return announced;
 }
 
 static int is_small(CUdeviceptr pointer) { return pointer < FAKE_BASE; }
@@ -166,11 +201,17 @@ EXPORT CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const
 EXPORT int rigsimQueue(double flops, double share) {
     CUresult result = enter_context();
     if (result != CUDA_SUCCESS || share <= 0.0) return result != CUDA_SUCCESS ? result : CUDA_ERROR_INVALID_VALUE;
+    pthread_mutex_lock(&announcing);
     queued_s_at_one_gflops += flops / 1e9 / share;
-    if (working) return CUDA_SUCCESS;
-    working = 1;
-    last_s = now_s();
-    return announce(1.0);
+    looks = 0;
+    if (!working) {
+        working = 1;
+        last_s = now_s();
+        result = announce(1.0);
+    }
+    pthread_mutex_unlock(&announcing);
+    watch();
+    return result;
 }
 
 /* The one kernel that exists: it counts wrong elements since it last ran into its second argument. */

@@ -38,8 +38,13 @@ class Wiring:
     _fallen: frozenset[int] = frozenset()
     _faults: dict[str, dict[str, int]] = field(default_factory=dict)
 
-    def step(self, dt_s: float, cards: Sequence[Card], active: Sequence[Applied]) -> frozenset[int]:
-        """Advance by `dt_s` real seconds; return the slots whose cards are off the bus by a fault."""
+    def step(
+        self, dt_s: float, cards: Sequence[Card], active: Sequence[Applied], asleep: frozenset[int] = frozenset()
+    ) -> frozenset[int]:
+        """Advance by `dt_s` real seconds; return the slots whose cards are off the bus by a fault.
+
+        `asleep` are those that did not come back from rest.
+        """
         self._faults = faults = {one.name: one.values for one in active}
         busy = {card.parts.slot for card in cards if card.busy}
         errors = faults.get("link_errors")
@@ -54,7 +59,7 @@ class Wiring:
         if replays is not None and replays["slot"] in busy:
             self.replays[replays["slot"]] = self.replays.get(replays["slot"], 0.0) + replays["per_s"] * dt_s
         falls = faults.get("falls_off_bus")
-        now = frozenset({falls["slot"]}) if falls is not None else frozenset()
+        now = asleep | ({falls["slot"]} if falls is not None else frozenset())
         self.gone_s = self.gone_s + dt_s if now else 0.0
         self.returned, self._fallen = self._fallen - now, now
         return now
