@@ -1,0 +1,80 @@
+"""What an upgrade needs of a rig and of whatever hands work to it; the machine of steps knows nothing else of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from rigctl.errors import ExitCode, RigctlError
+
+if TYPE_CHECKING:
+    from rigctl.model.upgrade import Capture, RigPlan, Wishes
+
+
+class StepFailed(RigctlError):
+    """A step did not reach its end; the rig goes back."""
+
+    exit_code = ExitCode.CHANGE_INCOMPLETE
+
+
+class Stopped(Exception):
+    """The controller was told to stop; the journal knows how far each rig has come."""
+
+
+@dataclass(frozen=True)
+class Smoke:
+    """A smoke acceptance of one rig."""
+
+    run_id: str
+    accepted: bool
+    why_not: str = ""
+    """The first cause in a sentence; empty where it was accepted."""
+    figures: dict[str, float] = field(default_factory=dict)
+    """`check[subject]` → what was found: rates, temperatures, watts."""
+
+
+class RigPort(Protocol):
+    """One rig; every method raises RigError where the rig cannot be reached, and can be called again."""
+
+    def plan(self, wishes: Wishes) -> RigPlan:
+        """Say what would be done; changes nothing."""
+
+    def lock(self, run_id: str, *, ignore: bool = False) -> str:
+        """Take the rig for a run; return '' or who holds it, since when. Whoever holds it already is given it again."""
+
+    def unlock(self, run_id: str) -> None:
+        """Let go of it; nothing where another run holds it."""
+
+    def capture(self, run_id: str, *, keep_old: bool) -> Capture:
+        """Note what the rig has; with `keep_old` fetch what a way back needs. Raises StepFailed where that is gone."""
+
+    def users(self) -> tuple[str, ...]:
+        """Who uses cards or processor, in words, jobs of a scheduler included."""
+
+    def evict(self) -> None:
+        """Make users leave."""
+
+    def smoke(self, label: str) -> Smoke:
+        """Accept the rig with its profile `smoke`."""
+
+    def change(self, wishes: Wishes) -> None:
+        """Stop what holds the cards, write the wishes into the inventory, provision. Raises StepFailed."""
+
+    def differences(self, capture: Capture, *, whole: bool) -> tuple[str, ...]:
+        """Say what is not as captured: identity and links; with `whole` packages, holds and files too."""
+
+    def restore(self, capture: Capture) -> None:
+        """Put packages, holds, files and inventory back, and restart. Raises StepFailed."""
+
+
+class Drain(Protocol):
+    """Whatever hands work to a rig."""
+
+    def drain(self, reason: str) -> str:
+        """Let nothing new begin; return '' or, where others have drained it already, their reason."""
+
+    def jobs(self) -> tuple[str, ...]:
+        """What still runs there, in words."""
+
+    def resume(self, reason: str) -> bool:
+        """Give it back, where it was drained with this very reason; return whether it was."""

@@ -1,0 +1,184 @@
+"""An upgrade of a fleet: the canary, then the others, so many at once, until all have ended or too many have failed."""
+
+from __future__ import annotations
+
+import fcntl
+import threading
+import time
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from rigctl.errors import UsageError
+from rigctl.model.upgrade import End, RigEnd, exit_code
+from rigctl.upgrade.order import OUT, choose_canary, has_stopped, may_begin
+from rigctl.upgrade.port import Stopped
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from rigctl.errors import ExitCode
+    from rigctl.model.upgrade import Group, Pace
+    from rigctl.store import RunDir
+    from rigctl.upgrade.machine import Machine
+
+CANARY_CHOSEN, SETTLED, STOPPED = "canary_chosen", "settled", "upgrade_stopped"
+LOCK = "controller.lock"
+
+
+@dataclass(frozen=True)
+class UpgradeOutcome:
+    """How every rig ended."""
+
+    run_id: str
+    ends: tuple[RigEnd, ...]
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """0 when every rig is as asked, else 4."""
+        return exit_code(self.ends)
+
+
+@contextmanager
+def driven_by_me(run: Path) -> Iterator[None]:
+    """Drive a run alone; the kernel lets go with the process, however that ends.
+
+    Raises:
+        UsageError: another controller drives it.
+    """
+    with (run / LOCK).open("a+", encoding="utf-8") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UsageError(
+                f"run {run.name} is driven by another process here", "wait for its end, or stop that one with Ctrl-C"
+            ) from None
+        yield
+
+
+@dataclass
+class Upgrade:
+    """One run over its rigs."""
+
+    run: RunDir
+    machines: Mapping[str, Machine]
+    """In the inventory's order."""
+    pace: Pace
+    groups: tuple[Group, ...] = ()
+    busy: Mapping[str, int] = field(default_factory=dict)
+    """How many use each rig; who is least busy goes first."""
+    stop: threading.Event = field(default_factory=threading.Event)
+
+    def __post_init__(self) -> None:
+        """Let every machine know of Ctrl-C, and of the other rigs' ends."""
+        self._canary = ""
+        self._began: set[str] = set()
+        for machine in self.machines.values():
+            machine.stop = self.stop
+            machine.halted = self._halted
+
+    def drive(self) -> UpgradeOutcome:
+        """Go on until every rig has ended. Raises KeyboardInterrupt once the present steps of all have ended."""
+        self._canary = self._known_canary()
+        with ThreadPoolExecutor(len(self.machines), thread_name_prefix="upgrade") as pool:
+            running: dict[Future[RigEnd], str] = {}
+            while True:
+                for rig in self._ready():
+                    self._began.add(rig)
+                    running[pool.submit(self.machines[rig].advance)] = rig
+                if not running:
+                    break
+                for done in wait(running, return_when=FIRST_COMPLETED).done:
+                    self._take(done, running.pop(done))
+        if self.stop.is_set():
+            raise KeyboardInterrupt
+        return self.outcome()
+
+    def abort(self, reason: str) -> UpgradeOutcome:
+        """Take every rig back that has not ended; all at once, as none is put out of use by it."""
+        for machine in self.machines.values():
+            machine.abort(reason)
+        with ThreadPoolExecutor(len(self.machines), thread_name_prefix="upgrade") as pool:
+            for done in [pool.submit(machine.advance) for machine in self.machines.values()]:
+                done.result()
+        return self.outcome()
+
+    def outcome(self) -> UpgradeOutcome:
+        """How every rig has ended, or that it has not."""
+        return UpgradeOutcome(self.run.run_id, tuple(self._end_of(machine) for machine in self.machines.values()))
+
+    def _end_of(self, machine: Machine) -> RigEnd:
+        if machine.history.end is not None:
+            return machine.history.end
+        if not machine.history.begun:
+            return RigEnd(rig=machine.rig, end=End.NOT_BEGUN, reason="the upgrade had stopped before its turn")
+        step = machine.history.begun[-1]
+        words = f"`rigctl upgrade --resume {self.run.run_id}` goes on, `--abort {self.run.run_id}` takes it back"
+        return RigEnd(rig=machine.rig, end=End.UNFINISHED, reason=f"stopped at {step.value}", hint=words, step=step)
+
+    def _ends(self) -> list[RigEnd]:
+        return [machine.history.end for machine in self.machines.values() if machine.history.end is not None]
+
+    def _halted(self) -> bool:
+        return has_stopped(self.pace, self._canary, self._ends())
+
+    def _known_canary(self) -> str:
+        """The canary of this run; one that was chosen by a controller before this one stays."""
+        for entry in self.run.journal_entries():
+            if entry.event == CANARY_CHOSEN:
+                return str(entry.detail["rig"])
+        chosen = choose_canary(self.pace, list(self.machines), self.busy)
+        self.run.journal(CANARY_CHOSEN, rig=chosen)
+        return chosen
+
+    def _ready(self) -> Iterator[str]:
+        """Rigs that may be begun now, one after another: those first that an earlier controller had begun."""
+        left = [rig for rig, machine in self.machines.items() if machine.history.end is None]
+        for rig in sorted(left, key=lambda one: (not self.machines[one].history.begun, one != self._canary)):
+            if self._may_begin(rig):
+                yield rig
+
+    def _may_begin(self, rig: str) -> bool:
+        if rig in self._began or self.stop.is_set():
+            return False
+        if self.machines[rig].history.begun:
+            return True  # it is out already: it has to be brought to its end
+        if self._halted():
+            return False
+        canary = self.machines[self._canary].history.end
+        if rig != self._canary and (canary is None or not self._settled()):
+            return False
+        return may_begin(rig, self._out(), self.pace, self.groups)
+
+    def _out(self) -> set[str]:
+        """Rigs that nobody can use now."""
+        return {
+            rig
+            for rig, machine in self.machines.items()
+            if (rig in self._began and machine.history.end is None)
+            or (machine.history.end is not None and machine.history.end.end in OUT)
+            or (machine.history.begun and machine.history.end is None)
+        }
+
+    def _settled(self) -> bool:
+        return any(entry.event == SETTLED for entry in self.run.journal_entries())
+
+    def _take(self, done: Future[RigEnd], rig: str) -> None:
+        try:
+            ended = done.result()
+        except Stopped:
+            return
+        if rig == self._canary and not self._halted() and not self._settled():
+            self._settle(ended)
+        if self._halted():
+            self.run.journal(STOPPED, rig=rig, reason=ended.reason)
+
+    def _settle(self, ended: RigEnd) -> None:
+        """Wait after the canary, where anything was changed on it and others follow."""
+        others = len(self.machines) > 1
+        began = time.monotonic()
+        if ended.end == End.UPGRADED and others and self.stop.wait(self.pace.settle_s):
+            return
+        self.run.journal(SETTLED, seconds=round(time.monotonic() - began, 3))

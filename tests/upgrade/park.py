@@ -1,0 +1,186 @@
+"""Rigs in memory with the ways in which upgrades really fail; the machine of steps runs over them unchanged."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from rigctl.errors import RigUnreachable
+from rigctl.model.upgrade import Capture, Card, Package, RigPlan, Wishes
+from rigctl.store import RunDir
+from rigctl.upgrade.compare import all_differences, identity_differences
+from rigctl.upgrade.journal import read_history
+from rigctl.upgrade.machine import Machine, Rules
+from rigctl.upgrade.port import Smoke, StepFailed
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RATE = "throughput.training[rig]"
+
+
+class Killed(BaseException):
+    """The controller dies: nothing of it runs any more."""
+
+
+@dataclass
+class FakeRig:
+    """One rig: what it has, who holds it, and what goes wrong on it."""
+
+    name: str
+    driver: str = "515"
+    rate: float = 100.0
+    cards: tuple[str, ...] = ("GPU-a", "GPU-b")
+    holder: str = ""
+    reason: str = ""
+    """Why it is drained; empty: it is in use."""
+    work: list[str] = field(default_factory=list)
+    reachable: bool = True
+    wrong: str = ""
+    """Name of what goes wrong on it: see the methods."""
+    done: list[str] = field(default_factory=list)
+    die_at: str = ""
+    """The call in which the controller dies, after it has done its work."""
+    out: list[str] = field(default_factory=list)
+    most_out: list[int] = field(default_factory=list)
+
+    def _does(self, what: str) -> None:
+        if not self.reachable:
+            raise RigUnreachable(f"{self.name}: no answer", "look at it")
+        self.done.append(what)
+
+    def _dies(self, what: str) -> None:
+        if self.die_at == what:
+            self.die_at = ""
+            raise Killed
+
+    # --- the rig -----------------------------------------------------------------------------------------------------
+
+    def plan(self, wishes: Wishes) -> RigPlan:
+        self._does("plan")
+        refusals = ("no source offers it",) if self.wrong == "transaction" else ()
+        self._dies("plan")
+        return RigPlan(
+            rig=self.name, has={"driver": self.driver}, gets={"driver": wishes.driver or self.driver}, refusals=refusals
+        )
+
+    def lock(self, run_id: str, *, ignore: bool = False) -> str:
+        self._does("lock")
+        if self.holder not in ("", run_id) and not ignore:
+            return self.holder
+        self.holder = run_id
+        self._dies("lock")
+        return ""
+
+    def unlock(self, run_id: str) -> None:
+        self._does("unlock")
+        if self.holder == run_id:
+            self.holder = ""
+        self._dies("unlock")
+
+    def captured(self) -> Capture:
+        return Capture(
+            boot_id="b", kernel="5.15", loaded=self.driver,
+            packages=(Package(name=f"nvidia-driver-{self.driver}", version=self.driver),), files={},
+            cards=tuple(Card(uuid=uuid, place=f"root{i}", model="RTX") for i, uuid in enumerate(self.cards)),
+        )  # fmt: skip
+
+    def capture(self, run_id: str, *, keep_old: bool) -> Capture:
+        self._does(f"capture {keep_old}")
+        if self.wrong == "no_old_debs" and keep_old:
+            raise StepFailed("the old driver's packages cannot be had", "--no-rollback")
+        self._dies("capture")
+        return self.captured()
+
+    def users(self) -> tuple[str, ...]:
+        self._does("users")
+        return ()
+
+    def evict(self) -> None:
+        self._does("evict")
+
+    def smoke(self, label: str) -> Smoke:
+        self._does(f"smoke {label}")
+        bad = self.wrong == f"unfit_{label}"
+        rate = self.rate * (0.85 if self.wrong == "slower" and label == "after" else 1)
+        self._dies(f"smoke {label}")
+        return Smoke(
+            f"run-{label}", accepted=not bad, why_not="NV3 instead of NV4" if bad else "", figures={RATE: rate}
+        )
+
+    def change(self, wishes: Wishes) -> None:
+        self._does("change")
+        self.driver = wishes.driver or self.driver
+        if self.wrong == "half_changed":
+            raise StepFailed("no space left on device")
+        if self.wrong == "card_gone":
+            self.cards = self.cards[:1]
+        if self.wrong == "never_comes_back":
+            self.reachable = False
+            self._does("change")
+        self._dies("change")
+
+    def differences(self, capture: Capture, *, whole: bool) -> tuple[str, ...]:
+        self._does("differences")
+        found = (all_differences if whole else identity_differences)(capture, self.captured())
+        self._dies(f"differences {whole}")
+        return found
+
+    def restore(self, capture: Capture) -> None:
+        self._does("restore")
+        if self.wrong == "mirror_gone":
+            raise StepFailed("a package is missing")
+        self.driver = capture.loaded
+        if self.wrong == "card_gone" and len(self.cards) == 1:
+            self.cards = (*self.cards, "GPU-b")
+        self._dies("restore")
+
+    # --- whoever hands work to it ------------------------------------------------------------------------------------
+
+    def drain(self, reason: str) -> str:
+        self.done.append("drain")
+        if self.reason and self.reason != reason:
+            return self.reason
+        self.reason = reason
+        self.out.append(self.name)
+        self.most_out.append(len(set(self.out)))
+        self._dies("drain")
+        return ""
+
+    def jobs(self) -> tuple[str, ...]:
+        return (self.work.pop(0),) if self.work else ()
+
+    def resume(self, reason: str) -> bool:
+        self.done.append("resume")
+        if self.reason != reason:
+            return False
+        self.reason = ""
+        while self.name in self.out:
+            self.out.remove(self.name)
+        self._dies("resume")
+        return True
+
+
+def park(count: int) -> dict[str, FakeRig]:
+    """So many rigs, which know of each other who is out."""
+    out: list[str] = []
+    most: list[int] = []
+    return {f"rig{i}": FakeRig(f"rig{i}", out=out, most_out=most) for i in range(1, count + 1)}
+
+
+def new_run(root: Path) -> RunDir:
+    """The directory of an upgrade."""
+    return RunDir.create(root, "upgrade")
+
+
+def machines(rigs: dict[str, FakeRig], run: RunDir, **rules: object) -> dict[str, Machine]:
+    """A machine for each rig, as far as the run's journal says that it has come."""
+    known = read_history(run.journal_entries())
+    made = {}
+    for name, rig in rigs.items():
+        run.rig_path(name)
+        made[name] = Machine(name, Rules(wishes=Wishes(driver="535"), **rules), run, rig, rig, stop=threading.Event())  # type: ignore[arg-type]
+        if name in known:
+            made[name].history = known[name]
+    return made

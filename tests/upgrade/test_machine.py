@@ -1,0 +1,170 @@
+"""One rig's way through an upgrade, on all roads, with the controller dying at every step."""
+
+from __future__ import annotations
+
+import pytest
+
+from rigctl.model.upgrade import End, Step
+
+from .park import FakeRig, Killed, machines, new_run
+
+CALLS = (
+    "plan", "lock", "capture", "drain", "smoke before", "change", "differences False", "smoke after", "resume",
+    "unlock",
+)  # fmt: skip
+
+
+def go(rig, run, **rules):
+    return machines({rig.name: rig}, run, **rules)[rig.name].advance()
+
+
+@pytest.fixture
+def run(tmp_path):
+    return new_run(tmp_path)
+
+
+def test_a_healthy_rig_is_upgraded_and_given_back(run):
+    rig = FakeRig("rig1")
+    assert go(rig, run).end == End.UPGRADED
+    assert (rig.driver, rig.reason, rig.holder) == ("535", "", "")
+    wanted = ["plan", "lock", "capture True", "drain", "users", "smoke before", "change", "differences", "smoke after"]
+    assert rig.done == [*wanted, "resume", "unlock"]
+
+
+def test_a_rig_that_is_as_asked_is_not_touched(run):
+    rig = FakeRig("rig1", driver="535")
+    assert go(rig, run).end == End.AS_ASKED
+    assert rig.done == ["plan"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "step"),
+    [("transaction", Step.PREFLIGHT), ("no_old_debs", Step.CAPTURE), ("unfit_before", Step.BEFORE)],
+)
+def test_what_fails_before_the_change_leaves_the_rig_in_use_as_it_was(run, wrong, step):
+    rig = FakeRig("rig1", wrong=wrong)
+    ended = go(rig, run)
+    assert (ended.end, ended.step) == (End.REFUSED, step)
+    assert (rig.driver, rig.reason, rig.holder) == ("515", "", "")
+    assert not {"change", "restore"} & set(rig.done)
+
+
+@pytest.mark.parametrize("wrong", ["half_changed", "unfit_after", "slower", "card_gone"])
+def test_what_fails_from_the_change_on_is_rolled_back(run, wrong):
+    rig = FakeRig("rig1", wrong=wrong)
+    ended = go(rig, run)
+    assert ended.end == End.ROLLED_BACK
+    assert (rig.driver, rig.reason, rig.holder) == ("515", "", "")
+    assert len(rig.cards) == 2
+    said = {"half_changed": "no space", "unfit_after": "NV3", "slower": "85, was 100 (-15%)", "card_gone": "GPU-b"}
+    assert said[wrong] in ended.reason
+
+
+def test_a_loss_below_the_limit_is_no_reason_to_go_back(run):
+    assert go(FakeRig("rig1", wrong="slower"), run, max_loss_share=0.16).end == End.UPGRADED
+
+
+def test_without_rollback_a_rig_stays_drained_as_it_is(run):
+    rig = FakeRig("rig1", wrong="slower")
+    ended = go(rig, run, rollback=False)
+    assert (ended.end, ended.step) == (End.LEFT_DRAINED, Step.VERIFY)
+    assert rig.driver == "535"
+    assert rig.reason.startswith(f"rigctl {run.run_id}")
+    assert "restore" not in rig.done
+
+
+@pytest.mark.parametrize("wrong", ["mirror_gone", "never_comes_back"])
+def test_a_rig_that_cannot_be_brought_back_stays_drained_and_says_what_to_do(run, wrong):
+    rig = FakeRig("rig1", wrong=wrong)
+    if wrong == "mirror_gone":
+        rig.cards, rig.rate = ("GPU-a", "GPU-b"), 100.0
+        machine = machines({"rig1": rig}, run)["rig1"]
+        machine.rules = type(machine.rules)(wishes=machine.rules.wishes, max_loss_share=-0.5)
+        ended = machine.advance()
+    else:
+        ended = go(rig, run)
+    assert (ended.end, ended.step) == (End.LEFT_DRAINED, Step.RESTORE)
+    assert rig.reason
+    assert rig.holder == run.run_id
+    assert ended.hint
+
+
+def test_a_rig_that_was_left_drained_is_tried_once_more(run):
+    rig = FakeRig("rig1", wrong="never_comes_back")
+    assert go(rig, run).end == End.LEFT_DRAINED
+    rig.reachable, rig.wrong = True, ""
+    machine = machines({"rig1": rig}, run)["rig1"]
+    machine.reopen()
+    assert machine.advance().end == End.ROLLED_BACK
+    assert (rig.driver, rig.reason) == ("515", "")
+
+
+def test_a_drain_that_others_set_stays(run):
+    rig = FakeRig("rig1", reason="Ada: cable")
+    assert go(rig, run).end == End.UPGRADED
+    assert rig.reason == "Ada: cable"
+
+
+def test_another_run_holds_the_rig(run):
+    rig = FakeRig("rig1", holder="ada@desk since 09:00")
+    ended = go(rig, run)
+    assert (ended.end, ended.step) == (End.REFUSED, Step.LOCK)
+    assert "ada@desk since 09:00" in ended.reason
+    assert rig.holder == "ada@desk since 09:00"
+    assert "drain" not in rig.done
+
+
+def test_jobs_are_waited_for_up_to_a_limit(run, monkeypatch):
+    monkeypatch.setattr("rigctl.upgrade.machine.LOOK_S", 0.001)
+    rig = FakeRig("rig1", work=["job 7 of ada"] * 3)
+    assert go(rig, run).end == End.UPGRADED
+    other = FakeRig("rig2", work=["job 8 of bob"] * 10_000)
+    ended = go(other, run, drain_limit_s=0.01)
+    assert (ended.end, ended.step, other.reason) == (End.REFUSED, Step.DRAIN, "")
+    assert "job 8 of bob" in ended.reason
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_the_controller_may_die_in_every_step_and_another_goes_on(run, call):
+    rig = FakeRig("rig1", die_at=call)
+    with pytest.raises(Killed):
+        go(rig, run)
+    assert go(rig, run).end == End.UPGRADED
+    assert (rig.driver, rig.reason, rig.holder) == ("535", "", "")
+    once = {"smoke before"} if call != "smoke before" else set()
+    assert all(rig.done.count(what) == 1 for what in once)
+    assert "restore" not in rig.done
+
+
+@pytest.mark.parametrize(
+    "call", ["change", "differences False", "smoke after", "restore", "differences True", "resume"]
+)
+def test_the_controller_may_die_on_the_way_back_too(run, call):
+    rig = FakeRig("rig1", die_at=call, wrong="slower")
+    with pytest.raises(Killed):
+        go(rig, run)
+    assert go(rig, run).end == End.ROLLED_BACK
+    assert (rig.driver, rig.reason, rig.holder) == ("515", "", "")
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_abort_takes_back_whatever_step_the_controller_died_in(run, call):
+    rig = FakeRig("rig1", die_at=call)
+    with pytest.raises(Killed):
+        go(rig, run)
+    machine = machines({"rig1": rig}, run)["rig1"]
+    machine.abort("asked for")
+    assert machine.advance().end == End.ABORTED
+    assert (rig.driver, rig.reason, rig.holder) == ("515", "", "")
+    assert ("restore" in rig.done) == (call in CALLS[CALLS.index("change") :])
+
+
+def test_what_was_begun_is_never_captured_anew(run):
+    """A capture that was made after the change would be a way back to nowhere."""
+    rig = FakeRig("rig1", die_at="change")
+    with pytest.raises(Killed):
+        go(rig, run)
+    rig.wrong = "slower"
+    assert go(rig, run).end == End.ROLLED_BACK
+    assert rig.done.count("capture True") == 1
+    assert rig.driver == "515"
