@@ -28,7 +28,12 @@ ProfileOpt = Annotated[
 ]
 TestsOpt = Annotated[
     list[Path] | None,
-    typer.Option("--acceptance-tests", metavar="DIR", help="A folder of your own testinfra files; may be repeated."),
+    typer.Option(
+        "--acceptance-tests",
+        metavar="DIR",
+        help="A folder of your own testinfra files; may be repeated.",
+        show_default="acceptance/ beside the inventory, where it holds any",
+    ),
 ]
 
 
@@ -50,8 +55,9 @@ def accept_command(
 ) -> None:
     """Accept rigs: facts, burns under the rig's own guard, training, verdicts and a report."""
     from rigctl.accept import AcceptOptions, accept, start_run  # noqa: PLC0415 - keeps `rigctl --help` fast
+    from rigctl.acceptance.own import beside  # noqa: PLC0415
     from rigctl.cli.live import watch  # noqa: PLC0415
-    from rigctl.inventory import load_fleet  # noqa: PLC0415
+    from rigctl.inventory import DEFAULT_INVENTORY, load_fleet  # noqa: PLC0415
     from rigctl.measure.claim import Claim  # noqa: PLC0415
     from rigctl.measure.progress import Progress  # noqa: PLC0415
     from rigctl.report.terminal import print_record  # noqa: PLC0415
@@ -60,7 +66,9 @@ def accept_command(
     asked: dict[str, Any] = {"rigs": rigs, "profile": profile, "inventory": str(inventory) if inventory else None}
     claim = Claim(evict_users=evict_users, ignore_lock=ignore_lock)
     asked |= {"evict_users": evict_users, "ignore_lock": ignore_lock}
-    options = AcceptOptions(fleet, profile, runs, asked, acceptance_tests=tuple(acceptance_tests or ()), claim=claim)
+    own = tuple(acceptance_tests) if acceptance_tests else beside(inventory or DEFAULT_INVENTORY)
+    asked["acceptance_tests"] = [str(folder) for folder in own]
+    options = AcceptOptions(fleet, profile, runs, asked, acceptance_tests=own, claim=claim)
     run_dir = start_run(options)
     progress = Progress(rig.name for rig in fleet)
     try:

@@ -9,6 +9,7 @@
 - `load`: all of it put together
 """
 
+from rigctl.inventory.ansible_view import DEFAULT_INVENTORY
 from rigctl.inventory.load import load_fleet, load_variables
 
-__all__ = ["load_fleet", "load_variables"]
+__all__ = ["DEFAULT_INVENTORY", "load_fleet", "load_variables"]
