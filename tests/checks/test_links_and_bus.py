@@ -88,7 +88,7 @@ def aer(card=None, *ports):
 
 
 def test_corrected_errors_are_a_rate_and_others_never_allowed():
-    most = int(h.END / 60 * 32)
+    most = round(h.END / 60 * 32)
     assert of(counters.aer_card, **aer(h.device(RxErr=most))).verdict is Verdict.PASS
     over = of(counters.aer_card, **aer(h.device(RxErr=most - 6, BadTLP=7)))
     assert (over.verdict, over.found, over.expected) == (Verdict.FAIL, most + 1, most)
