@@ -1,0 +1,134 @@
+"""Comparisons of cards, links and software at their edge."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from rigctl.checks import links, machine, matrix, numa, p2p, software, spans, topology
+from rigctl.model.reading import LinkFacts
+from rigctl.model.verdict import Verdict
+
+from . import healthy as h
+from .edges import shown
+from .test_thermals import of
+
+PASS, FAIL, ERROR, WARN = Verdict.PASS, Verdict.FAIL, Verdict.ERROR, Verdict.WARN
+GPU_BURN_ONLY = h.PROFILE.model_copy(update={"all_burn_seconds": 0})
+PAIR = "slot1-slot2"
+
+
+@pytest.mark.parametrize(("count", "verdict"), [(5, PASS), (4, ERROR)])
+def test_three_samples_after_the_ramp_tell_lanes(count, verdict):
+    # The last two fall into the second in which the load ends.
+    assert of(topology.pcie_gen(h.spec(), shown(count, pcie_gen=None), GPU_BURN_ONLY)).verdict is verdict
+
+
+def test_the_share_of_samples_on_fewer_lanes_is_said():
+    seen = [s.seq for s in h.samples() if s.step == "gpu_burn" and 11.5 <= s.t_mono_s - 1000 <= 37]
+    few = set(seen[: len(seen) // 4])
+    samples = h.with_gpu_samples(lambda gpu, s: {"pcie_width": 4} if gpu.slot == 2 and s.seq in few else {})
+    found = of(topology.pcie_width(h.spec(), h.readings(samples=samples), GPU_BURN_ONLY))
+    assert f"in {len(few) / len(seen):.0%} of {len(seen)}" in found.reason
+
+
+@pytest.mark.parametrize(("lanes", "verdict"), [(7, FAIL), (8, PASS), (9, WARN)])
+def test_as_many_lanes_as_declared(lanes, verdict):
+    samples = h.with_gpu_samples(lambda *_: {"pcie_width": lanes})
+    assert of(topology.pcie_width(h.spec(), h.readings(samples=samples), h.PROFILE)).verdict is verdict
+
+
+@pytest.mark.parametrize(("mib", "verdict"), [(24_564, PASS), (24_563, FAIL), (0, ERROR), (1, FAIL), (-1, ERROR)])
+def test_as_much_memory_as_declared(mib, verdict):
+    readings = h.readings(facts=h.facts(gpus=(h.gpu(0), h.gpu(1, memory_mib=mib))))
+    assert of(topology.gpu_memory(h.spec(), readings)).verdict is verdict
+
+
+def test_more_memory_than_any_card_has_is_none():
+    for mib, verdict in ((topology.MOST_MIB, PASS), (topology.MOST_MIB + 1, ERROR)):
+        readings = h.readings(facts=h.facts(gpus=(h.gpu(0), h.gpu(1, memory_mib=mib))))
+        assert of(topology.gpu_memory(h.spec(), readings)).verdict is verdict
+
+
+@pytest.mark.parametrize(("asked", "fix"), [(1, "correct the spec"), (3, "power the rig off")])
+def test_more_and_fewer_cards_have_remedies_of_their_own(asked, fix):
+    (found,) = topology.gpu_count(h.spec(parts={"gpu_count": asked}), h.readings())
+    assert (found.verdict, found.fix.startswith(fix)) == (FAIL, True)
+
+
+@pytest.mark.parametrize(("speed", "verdict"), [(14.0, PASS), (13.999, FAIL)])
+def test_links_as_fast_as_declared(speed, verdict):
+    own = tuple(LinkFacts(link=n, active=True, remote_pci_bus_id=h.BUS[0], speed_gb_per_s=speed) for n in range(4))
+    readings = h.readings(facts=h.facts(gpus=(h.gpu(0), h.gpu(1, links=own))))
+    assert of(links.speed(h.spec(), readings, h.reply(h.NVLINK))).verdict is verdict
+
+
+def test_a_sample_that_knows_fewer_links_tells_of_those():
+    samples = h.with_gpu_samples(lambda *_: {"links_active": (True, True, True)})
+    (found,) = links.pairs(h.spec(), h.readings(samples=samples), h.reply(h.TOPO))
+    assert (found.verdict, found.found) == (FAIL, "NV3")
+
+
+@pytest.mark.parametrize(("declared", "fix"), [(5, "reseat"), (3, "correct the spec")])
+def test_more_and_fewer_links_have_remedies_of_their_own(declared, fix):
+    link = h.spec().parts.links[0].model_copy(update={"links": declared})
+    (found,) = links.pairs(h.spec(parts={"links": (link,)}), h.readings(), h.reply(h.TOPO))
+    assert (found.verdict, fix in found.fix) == (FAIL, True)
+
+
+@pytest.mark.parametrize(("status", "words"), [(-1, "said so"), (0, ""), (1, "")])
+def test_what_was_not_asked_is_told_apart_from_what_failed(status, words):
+    reply = h.reply("", exit_status=status, stderr="said so")
+    found = matrix.read_matrix(h.readings(), reply)
+    assert (found.topology, found.trouble == "said so") == (None, bool(words))
+    assert (links._speeds_in_text(reply)[1] == "said so") is bool(words)
+
+
+@pytest.mark.parametrize(("slots", "expected"), [((0, 0), 0), ((0,), None)])
+def test_a_card_beyond_what_is_declared_has_no_node(slots, expected):
+    spec = h.spec(parts={"gpu_numa_nodes": slots})
+    assert of(numa.numa(spec, h.readings())).expected == expected
+
+
+@pytest.mark.parametrize(("wrong", "verdict"), [(10, FAIL), (11, ERROR)])
+def test_all_bytes_may_be_wrong_and_no_more(wrong, verdict):
+    text = h.p2p(compared_bytes=10, wrong_bytes=wrong)
+    (found,) = p2p.same_bytes(h.spec(), h.readings(logs=h.with_logs(p2p__json=text)))
+    assert found.verdict is verdict
+
+
+@pytest.mark.parametrize(("count", "verdict"), [(1, Verdict.SKIP), (2, PASS)])
+def test_two_cards_make_a_pair(count, verdict):
+    assert p2p.one_way(h.spec(parts={"gpu_count": count}), h.readings())[0].verdict is verdict
+
+
+@pytest.mark.parametrize(("seconds", "known"), [(0.0, False), (0.1, True)])
+def test_counters_of_one_moment_span_nothing(seconds, known):
+    first, second = (json.loads(line) for line in h.counters().splitlines())
+    second["t_mono_s"] = first["t_mono_s"] + seconds
+    readings = h.readings(logs=h.with_logs(counters__jsonl=f"{json.dumps(first)}\n{json.dumps(second)}"))
+    if known:
+        assert len(spans.after_load(readings)) == 2
+    else:
+        with pytest.raises(spans.NoCounters, match="once before and once after"):
+            spans.after_load(readings)
+
+
+@pytest.mark.parametrize(("branch", "fits"), [("450", True), ("449", False), ("550-server", True)])
+def test_pytorch_runs_on_the_least_branch_of_its_cuda(branch, fits):
+    spec = h.spec(software={"driver_branch": branch})
+    assert (software._torch_misfit(spec, "2.0.1+cu117") is None) is fits
+
+
+@pytest.mark.parametrize(("mib", "lost"), [(49_000, False), (48_999, True)])
+def test_a_kernel_may_keep_two_per_cent_of_the_memory(mib, lost):
+    now, then = (h.facts(memory_mib=size, memory_modules=None) for size in (mib, 50_000))
+    assert bool(machine._less_memory(now, then)) is lost
+
+
+def test_as_much_memory_by_its_modules_is_none_lost():
+    assert machine._less_memory(h.facts(), h.facts()) == []
+    fewer = h.facts(memory_modules=h.facts().memory_modules[:1])
+    assert machine._less_memory(fewer, h.facts()) == ["memory 65536 → 32768 MiB, gone from DIMM_B2"]
+    assert machine._less_memory(h.facts(), fewer) == []
