@@ -97,9 +97,15 @@ def _text(text, put):
 
 def _leaf(value, put):
     if isinstance(value, dict):
-        return {key: found if key in STRUCTURE else _leaf(found, put) for key, found in value.items()}
+        return {key: found if _places(key, found) else _leaf(found, put) for key, found in value.items()}
     if isinstance(value, list):
         return [_leaf(one, put) for one in value]
     if isinstance(value, str) and value.startswith("{"):
         return _text(value, put)
     return value if isinstance(value, bool) or not isinstance(value, int | float) else put
+
+
+def _places(key, found):
+    """Whether `found` says where or when: a number, or a list of numbers, of such a name."""
+    inside = found if isinstance(found, list) else [found]
+    return key in STRUCTURE and not any(isinstance(one, dict) for one in inside)

@@ -15,12 +15,14 @@ from rigctl.model.verdict import Verdict
 
 from . import bad_input
 from . import healthy as h
+from .healthy_compute import diagnosis
 from .test_fail import tools, under_load
 from .test_healthy import all_verdicts
 
 JUDGED = [info.id for info in CATALOGUE.values() if not info.afterwards]
 NO_FIGURE = {
     "measure.reached": "the connection's own word",
+    "measure.second_opinion": "words of DCGM",
     "measure.telemetry": "numbers and times of samples",
     "measure.left_as_found": "words of the rig",
     "kernel.same_boot": "ids",
@@ -104,6 +106,12 @@ OWN = {
     "measure.left_as_found": [
         {"logs": h.with_logs(restored__json=text)}
         for text in ("N/A", "", "[]", "null", '{"restored": null, "failed": []}', '{"restored": []}')
+    ],
+    "measure.second_opinion": [
+        {"logs": h.without_logs("dcgm.json")},
+        *({"logs": h.with_logs(dcgm__json=text)} for text in ("", "N/A", "{}", "[]", '{"installed": "N/A"}')),
+        *({"logs": h.with_logs(dcgm__json=diagnosis(word, word))} for word in ("N/A", "[Unknown Error]", "ERR!", "-7")),
+        {"logs": h.with_logs(dcgm__json=json.dumps({"installed": True, "output": "Error: ERR!"}))},
     ],
     "kernel.same_boot": [
         {"boot_id_after": None},
