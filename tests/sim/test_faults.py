@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from rigctl.checks.catalogue import CATALOGUE
 from rigctl.errors import UsageError
 from rigctl.sim import faults
 from rigctl.sim.hostroot import MACHINE
@@ -20,6 +21,9 @@ FIRST = {
     "ssh_down",
 }
 
+HARMLESS = {"nvme_added", "ssh_down"}
+"""Nothing is wrong with the rig: acceptance says what happened, and passes."""
+
 
 def test_the_first_faults_are_all_there() -> None:
     assert {fault.name for fault in faults.catalogue()} >= FIRST
@@ -30,6 +34,20 @@ def test_every_fault_says_what_finds_it() -> None:
         assert fault.summary
         assert fault.in_the_field
         assert bool(fault.found_by) == (fault.exit_code != 0)
+
+
+def test_there_are_at_least_sixty_faults_each_met_by_an_acceptance_or_by_provisioning() -> None:
+    known = faults.catalogue()
+    assert len(known) >= 60
+    assert len({fault.name for fault in known}) == len(known)
+    assert [fault.name for fault in known if not fault.found_by and not fault.met and fault.name not in HARMLESS] == []
+    assert {check for fault in known for check in fault.found_by} <= set(CATALOGUE)
+
+
+def test_what_is_harmless_is_no_finding() -> None:
+    assert {fault.name: fault.exit_code for fault in faults.catalogue() if fault.name in HARMLESS} == dict.fromkeys(
+        HARMLESS, 0
+    )
 
 
 def test_every_fault_that_is_no_hardware_has_its_program() -> None:
