@@ -50,9 +50,11 @@ PROFILES: dict[str, dict[str, Any]] = {
         "soak": (3, 20, 600, 60, True, 2),
     }.items()
 }
+"""Short burns: the simulated cooling loop settles `time_scale` times faster than a real one."""
 for _name in ("standard", "full", "soak"):
     PROFILES[_name]["workloads"] = ["disk"]
-"""Short burns: the simulated cooling loop settles `time_scale` times faster than a real one."""
+PROFILES["full"]["step_load_seconds"] = 30
+PROFILES["soak"] |= {"wakes": 4, "wake_rest_seconds": 4, "wake_load_seconds": 3, "step_load_seconds": 30}
 
 
 def rig_classes() -> list[str]:
@@ -143,7 +145,7 @@ def torch_variables(training: Training) -> dict[str, Any]:
 
 
 def _exceptions(training: Training | None) -> dict[str, Any]:
-    found: dict[str, Any] = {"wall_meter": {"url": METER_URL}}
+    found: dict[str, Any] = {"wall_meter": {"url": METER_URL}, "allow_step_load": True}
     if training is not None and training.floor_tokens_per_s is not None:
         found["training"] = {**TRAINING, "min_tokens_per_s": training.floor_tokens_per_s, "provisional": False}
         found["sources"] = {

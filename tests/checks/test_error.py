@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from rigctl.checks import compute
 from rigctl.model.reading import DriverFacts, EccReading, KernelMessage, RigEvent
 from rigctl.model.spec import WallMeterSpec
 from rigctl.model.verdict import Verdict
@@ -35,12 +36,21 @@ def no_burn(needs="gpu_burn"):
     )
 
 
+TRAINED_TOGETHER = (
+    "throughput.train_each",
+    "throughput.train_all",
+    "throughput.scaling",
+    "throughput.p2p_gain",
+    "throughput.loss",
+)
 ERRORS = {
     "measure.reached": {"unreached": "no route", "unreached_fix": "is it on?"},
     "measure.telemetry": {"samples": h.samples()[:40] + h.samples()[41:]},
     "measure.left_as_found": {"logs": h.without_logs("restored.json")},
     "kernel.same_boot": {"boot_id_after": None},
     "kernel.xid": {"kernel_read": False},
+    "kernel.clock": {"logs": h.without_logs("clock.json")},
+    "kernel.time_sync": {"facts": h.facts(time_sync=None)},
     "memory.ecc": {"facts": h.facts(gpus=(h.gpu(0), h.gpu(1, ecc=EccReading(on=True, corrected=3, uncorrected=0))))},
     "memory.remapped_rows": {
         "logs": h.with_logs(counters__jsonl=h.counters({"missing": {"remapped_rows": "GPU is lost"}}))
@@ -64,6 +74,9 @@ ERRORS = {
     "power.limit": {"facts": h.facts(gpus=(h.gpu(0), h.gpu(1, power_limit_w=None)))},
     "power.idle": {"samples": h.with_gpu_samples(lambda *_: {"power_w": None}, ("idle",))},
     "power.share_of_limit": under_load(power_w=None),
+    "power.brake": {"samples": h.samples()[:2]},
+    "power.step_load": {"logs": h.without_logs("step_load.json")},
+    "power.idle_to_load": {"logs": h.without_logs("idle_to_load.json")},
     "power.residual": {"samples": h.with_samples(("gpu_burn",), wall_power_w=None, wall_error="timed out")},
     "power.wall": {"samples": h.with_samples(("all_burn",), wall_power_w=None, wall_error="timed out")},
     "throughput.gpu_burn": {"logs": h.without_logs("gpu_burn.log")},
@@ -76,6 +89,11 @@ ERRORS = {
     "disk.speed": {"logs": h.without_logs("disk.json")},
     "network.link": {"facts": h.facts(network=(h.network_card(speed_mbit_per_s=None),))},
     "throughput.training": {"logs": h.without_logs("train.json")},
+    **{check: {"logs": h.without_logs("compute.json")} for check in compute.FIGURES},
+    "memory.gpu_pattern": {"logs": h.without_logs("gpu_memory.json")},
+    **{check: {"logs": h.without_logs("train_all.json")} for check in TRAINED_TOGETHER},
+    "throughput.tokens_per_joule": {"logs": h.without_logs("train.json")},
+    "measure.second_opinion": {"logs": h.without_logs("dcgm.json")},
 }
 
 

@@ -175,6 +175,11 @@ class Crew:
             pipe.close()
         self._hired = []
 
+    def end(self) -> None:
+        """End all of them at once, without waiting: one that sits in the driver may never end."""
+        for _, _, process in self._hired:
+            process.kill()
+
     def _answers(self, within_s: float) -> list[tuple[str, dict[str, Any]]]:
         deadline_s = time.monotonic() + within_s
         told = []
@@ -219,21 +224,28 @@ def run(arguments: dict[str, Any]) -> dict[str, Any]:
     """Carry the stages out. Raises LoadError."""
     stages = [Stage(**one) for one in arguments["stages"]]
     crew = Crew(_members(arguments))
-    told = []
-    for stage in stages:
-        if stage.rest_s > 0:
-            crew.dismiss()
-            say(f"{stage.name}: rests for {stage.rest_s:g} s")
-            time.sleep(stage.rest_s)
-        if arguments["alone"]:
-            nobody_logged_in()
-        say(f"{stage.name}: {stage.times} x {stage.on_s:g} s on, {stage.off_s:g} s off")
-        os.sync()
-        crew.gather()
-        told.append({**asdict(stage), "workers": crew.turn(stage)})
-        say(json.dumps(told[-1]["workers"]))
-    crew.dismiss()
+    try:
+        told = [carry_out(stage, crew, alone=bool(arguments["alone"])) for stage in stages]
+        crew.dismiss()
+    finally:
+        crew.end()
     return {"stages": told}
+
+
+def carry_out(stage: Stage, crew: Crew, *, alone: bool) -> dict[str, Any]:
+    """Rest before the stage, then its turns. Raises LoadError."""
+    if stage.rest_s > 0:
+        crew.dismiss()
+        say(f"{stage.name}: rests for {stage.rest_s:g} s")
+        time.sleep(stage.rest_s)
+    if alone:
+        nobody_logged_in()
+    say(f"{stage.name}: {stage.times} x {stage.on_s:g} s on, {stage.off_s:g} s off")
+    os.sync()
+    crew.gather()
+    workers = crew.turn(stage)
+    say(json.dumps(workers))
+    return {**asdict(stage), "workers": workers}
 
 
 def _members(arguments: dict[str, Any]) -> dict[str, list[Callable[[], Work]]]:
