@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 LONGEST_S = 2.0
 """Tests that take longer than this are left out: they try many rigs at once, and what kills by them is seen late."""
-CPU_S = 120
-"""A mutant that needs so much processor time never ends, which is noticed too."""
+LONGER = 3
+"""A mutant that takes so many times the processor time of its tests, and LONGEST_S, never ends: that is noticed too."""
 SURVIVED, KILLED, SPOILT = 0, 1, 2
 Place = tuple[str, int]
 """Where a function begins: file and line."""
@@ -72,9 +72,11 @@ class Loop:
         kills: Counter[tuple[str, str]] = Counter()
         """How many mutants of a module a test has noticed: it is asked first about the next one."""
         for number, mutant in enumerate(self.mutants, 1):
-            items = [item for item, places in passes if _passes_through(places, mutant)]
+            through = [(item, spent_s) for item, places, spent_s in passes if _passes_through(places, mutant)]
+            items = [item for item, _ in through]
+            most_s = LONGEST_S + LONGER * sum(spent_s for _, spent_s in through)
             items.sort(key=lambda item: -kills[mutant.module, item.nodeid])
-            killer = _killer(mutant, functions, items)
+            killer = _killer(mutant, functions, items, most_s)
             kills[mutant.module, killer] += 1
             survived = not killer
             self.outcomes.append(Outcome(mutant, survived, len(items)))
@@ -82,9 +84,9 @@ class Loop:
                 self._tell(f"{number}/{len(self.mutants)} survives {len(items)} tests: {described(mutant)}")
         return True
 
-    def _passes(self, items: list[pytest.Item]) -> list[tuple[pytest.Item, frozenset[Place]]]:
-        """Return each test that passes with the functions of the checks that it called, quick ones first."""
-        found: list[tuple[float, pytest.Item, frozenset[Place]]] = []
+    def _passes(self, items: list[pytest.Item]) -> list[tuple[pytest.Item, frozenset[Place], float]]:
+        """Return each test that passes, the functions of the checks that it called, and its seconds; quick ones first."""
+        found: list[tuple[pytest.Item, frozenset[Place], float]] = []
         left = list(items)
         while left:
             run = left.copy()
@@ -94,19 +96,19 @@ class Loop:
                 if failed:
                     self.broken.append(item.nodeid)
                 else:
-                    found.append((spent_s, item, frozenset(map(tuple, places))))
+                    found.append((item, frozenset(map(tuple, places)), spent_s))
             left = run[len(words.splitlines()) :]
             if left and status == -signal.SIGVTALRM:
                 self._tell(f"left out, for it takes more than {LONGEST_S:.0f} s: {left.pop(0).nodeid}")
             elif status != SURVIVED:
                 raise RuntimeError(f"the tests could not be run: {words}")
-        return [(item, places) for _, item, places in sorted(found, key=lambda one: one[0])]
+        return sorted(found, key=lambda one: one[2])
 
 
 NOT_ENDING = "does not end"
 
 
-def _killer(mutant: Mutant, functions: list[FunctionType], items: list[pytest.Item]) -> str:
+def _killer(mutant: Mutant, functions: list[FunctionType], items: list[pytest.Item], most_s: float) -> str:
     """Return the first test that notices a mutant; empty where none does."""
 
     def run(told: TextIO) -> int:
@@ -115,7 +117,7 @@ def _killer(mutant: Mutant, functions: list[FunctionType], items: list[pytest.It
         told.write(killer)
         return KILLED if killer else SURVIVED
 
-    status, words = _in_a_fork(run, CPU_S)
+    status, words = _in_a_fork(run, most_s)
     if status == SPOILT:
         raise RuntimeError(f"{described(mutant)} could not be tried: {words}")
     return NOT_ENDING if status < 0 else words
