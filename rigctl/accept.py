@@ -131,7 +131,8 @@ def _verify(options: AcceptOptions, run_dir: RunDir, measured: Sequence[RigMeasu
     hosts = {}
     try:
         for one in measured:
-            if one.session is not None and one.outcome.unreached is None and _connected(one, run_dir):
+            left_out = one.outcome.unreached is not None or one.outcome.busy is not None
+            if one.session is not None and not left_out and _connected(one, run_dir):
                 hosts[one.rig.name] = live_host(one.session.connection, _recorder(run_dir, one.rig.name))
         for rig in options.rigs:
             run_dir.journal("verify_started", rig=rig.name, live=rig.name in hosts)

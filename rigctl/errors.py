@@ -9,6 +9,7 @@ RigctlError
 │   ├── HostKeyChanged      the rig shows another key than the trusted one
 │   └── LoginRefused        no key or password was accepted
 ├── ConnectionLost      the connection broke; the command's fate is unknown
+├── RigBusy             somebody uses the rig: it is left out, and no fault is counted
 ├── SudoRefused         sudo wants a password, or does not allow the command
 └── CommandFailed       a command on the rig ended with an unexpected status
 """
@@ -74,6 +75,14 @@ class LoginRefused(RigUnreachable):
 
 class ConnectionLost(RigError):
     """The connection broke while a command ran; what became of the command is unknown."""
+
+
+class RigBusy(RigError):
+    """Somebody uses the rig, people or another run; `users` says who, since when."""
+
+    def __init__(self, message: str, hint: str = "", users: str = "") -> None:
+        super().__init__(message, hint)
+        self.users = users or message
 
 
 class SudoRefused(RigError):

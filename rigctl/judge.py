@@ -20,10 +20,11 @@ from rigctl.checks.catalogue import order
 from rigctl.checks.causes import with_causes
 from rigctl.checks.energy import notes as energy_notes
 from rigctl.checks.load import STEPS, steps_of
+from rigctl.checks.second_opinion import with_disagreement
 from rigctl.checks.waivers import with_waivers
 from rigctl.errors import RigctlError, UsageError
 from rigctl.fleet.testinfra_backend import replay_host
-from rigctl.model.verdict import Record, RigRecord
+from rigctl.model.verdict import BusyRig, Record, RigRecord
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -76,7 +77,9 @@ def judge_run(
         for rig in info.rigs
         if instead is None or rig.name in instead
     ]
-    cases = [_case(run_dir, info, rig, (hosts or {}).get(rig.name)) for rig in asked]
+    busy = _busy(run_dir, asked)
+    left_out = {one.name for one in busy}
+    cases = [_case(run_dir, info, rig, (hosts or {}).get(rig.name)) for rig in asked if rig.name not in left_out]
     plugin = JudgePlugin(cases, _SUITE)
     _run_pytest(plugin, run_dir)
     plugin.finish()
@@ -89,7 +92,18 @@ def judge_run(
         ended_at=ended_at,
         rigctl_version=info.rigctl_version,
         rigs=tuple(_rig_record(run_dir, case, _day(ended_at)) for case in cases),
+        busy=busy,
     )
+
+
+def _busy(run_dir: RunDir, asked: Sequence[RunRig]) -> tuple[BusyRig, ...]:
+    """Return the rigs that somebody uses: they were left out, and nothing of them is judged."""
+    found = []
+    for rig in asked:
+        outcome = run_dir.outcome(rig.name)
+        if outcome is not None and outcome.busy is not None:
+            found.append(BusyRig(name=rig.name, rig_class=rig.spec.rig_class, users=outcome.busy, fix=outcome.busy_fix))
+    return tuple(found)
 
 
 def user_test_files(folders: Sequence[Path]) -> list[Path]:
@@ -181,7 +195,7 @@ def _day(ended_at: str) -> date:
 
 def _rig_record(run_dir: RunDir, case: Case, today: date) -> RigRecord:
     readings, facts = case.readings, case.readings.facts
-    verdicts = case.verdicts if case.blank else with_waivers(case.verdicts, case.rig.waivers, today)
+    verdicts = case.verdicts if case.blank else with_waivers(with_disagreement(case.verdicts), case.rig.waivers, today)
     outcome = run_dir.outcome(case.rig.name)
     return RigRecord(
         name=case.rig.name,

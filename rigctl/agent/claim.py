@@ -9,7 +9,7 @@ import time
 from typing import TYPE_CHECKING
 
 from . import announce, busy, nvml, unit
-from .errors import AgentError, NvmlUnavailable
+from .errors import AgentError, Busy, NvmlUnavailable
 from .evict import WARNING_S, evict, services_of
 from .places import unit_name, write_atomically
 from .plan import parse_plan
@@ -24,7 +24,7 @@ FREE_S = 10.0
 
 
 def claim(plan: Plan, places: Places) -> Before:
-    """Make sure that nobody else uses this rig, and note how it is set. Raises AgentError naming who does."""
+    """Make sure that nobody else uses this rig, and note how it is set. Raises Busy naming who does, or AgentError."""
     for run_id in unit.running_runs():
         _take_over(run_id, plan, places)
     left = unit.processes()
@@ -63,7 +63,7 @@ def run_words(run_id: str, places: Places) -> str:
 def _take_over(run_id: str, plan: Plan, places: Places) -> None:
     words = run_words(run_id, places)
     if not plan.ignore_lock:
-        raise AgentError(
+        raise Busy(
             words,
             f"wait for its end; stop it on the rig: systemctl stop {unit_name(run_id)}; or --ignore-lock to take over",
         )
@@ -79,7 +79,7 @@ def _make_room(plan: Plan, before: Before, places: Places) -> list[str]:
         return []
     if not plan.evict_users:
         words = "; ".join(user.words for user in using)
-        raise AgentError(f"the rig is in use: {words}", "wait until it is free, or --evict-users; nothing was started")
+        raise Busy(f"the rig is in use: {words}", "wait until it is free, or --evict-users; nothing was started")
     services = services_of(using)
     # On record before anything is stopped: whatever happens now, they are started again.
     Before(before.cards, services).keep(places.before(plan.run_id))
@@ -89,5 +89,5 @@ def _make_room(plan: Plan, before: Before, places: Places) -> list[str]:
     while still := busy.users():
         if time.monotonic() >= deadline:
             words = "; ".join(user.words for user in still)
-            raise AgentError(f"the rig is in use again: {words}", "ask them; nothing was started")
+            raise Busy(f"the rig is in use again: {words}", "ask them; nothing was started")
     return services

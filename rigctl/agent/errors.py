@@ -20,6 +20,10 @@ class TooSlow(AgentError):
     """The rig did not answer in time: what became of it is unknown, and the same may be asked again."""
 
 
+class Busy(AgentError):
+    """Somebody uses this rig, people or another run: it is left alone, which is no fault of it."""
+
+
 class ToolMissing(AgentError):
     """A load step lacks what it puts to work; `needs` names it: `gpu_burn`, `stress_ng`, `torch`, `gpu`."""
 

@@ -1,4 +1,4 @@
-"""Command line of the agent: one JSON object on stdout; `{"error", "hint", "again"}` and exit status 1 if it cannot."""
+"""Command line of the agent: one JSON object on stdout, or `{"error", "hint", "again", "busy"}` and exit status 1."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import traceback
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from . import commands
-from .errors import AgentError, TooSlow
+from .errors import AgentError, Busy, TooSlow
 from .places import Places
 
 if TYPE_CHECKING:
@@ -79,7 +79,8 @@ def main(argv: list[str] | None = None, places: Places | None = None) -> int:
             return run_guard(asked.run, places)
         answer = _answer(asked, places)
     except AgentError as error:
-        _print({"error": error.message, "hint": error.hint, "again": isinstance(error, TooSlow)})
+        kind = {"again": isinstance(error, TooSlow), "busy": isinstance(error, Busy)}
+        _print({"error": error.message, "hint": error.hint, **kind})
         return 1
     except Exception as error:  # noqa: BLE001 - the process's boundary: told to the controller, with the traceback beside it
         traceback.print_exc()

@@ -6,7 +6,7 @@ import json
 import shlex
 from typing import TYPE_CHECKING, Any
 
-from rigctl.errors import CommandFailed
+from rigctl.errors import CommandFailed, RigBusy
 from rigctl.fleet.bundle import build_bundle
 from rigctl.model.reading import no_number
 
@@ -60,6 +60,7 @@ class RemoteAgent:
 
         Raises:
             AgentSilent: it did not answer in time, or systemd on the rig did not.
+            RigBusy: somebody uses the rig, and the command would put it to work.
             CommandFailed: the agent says an error, with its own remedy, or nothing that can be read.
             RigError: as the connection's `run`.
         """
@@ -71,6 +72,8 @@ class RemoteAgent:
             raise self._unreadable(args, reply)
         if reply.exit_status != 0 or "error" in answer:
             said = answer.get("error") or f"exit status {reply.exit_status}"
+            if answer.get("busy"):
+                raise RigBusy(f"{self._conn.name}: {said}", str(answer.get("hint") or ""), users=str(said))
             failed = AgentSilent if answer.get("again") else CommandFailed
             raise failed(f"{self._conn.name}: {said}", str(answer.get("hint") or self._by_hand(args)))
         return answer

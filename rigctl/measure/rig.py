@@ -15,7 +15,7 @@ from rigctl.checks import power, software, topology
 from rigctl.checks.clock import CLOCK
 from rigctl.checks.measure import RESTORED
 from rigctl.checks.probes import PROBES
-from rigctl.errors import CommandFailed, RigctlError
+from rigctl.errors import CommandFailed, RigBusy, RigctlError
 from rigctl.measure.claim import Claim
 from rigctl.measure.early import EarlyStop
 from rigctl.measure.plan import build_plan, has_load, step_seconds
@@ -123,6 +123,8 @@ class RigMeasurement:
             session.open()
             self.session = session
             self._measure(session)
+        except RigBusy as error:
+            self._left_out(error)
         except RigctlError as error:
             self._broke_off(session, error.message, error.hint)
         except Exception as error:  # the thread's boundary: this rig's error, with the traceback
@@ -135,8 +137,18 @@ class RigMeasurement:
             raise
         self._ended(cuts=tuple(session.cuts) if session is not None else ())
         self.run_dir.write_rig_outcome(name, self.outcome)
-        self.progress.done(name, "measured" if self.outcome.unreached is None else "not measured")
+        self.progress.done(name, self._in_a_word())
         return self
+
+    def _in_a_word(self) -> str:
+        if self.outcome.busy is not None:
+            return "busy"
+        return "measured" if self.outcome.unreached is None else "not measured"
+
+    def _left_out(self, error: RigBusy) -> None:
+        """Somebody uses the rig: that is said, and nothing of it is judged."""
+        self._ended(busy=error.users, busy_fix=error.hint, left="as it was found; nothing was put to work")
+        self.run_dir.journal("rig_busy", rig=self.rig.name, users=error.users)
 
     def _broke_off(self, session: RigSession | None, error: str, hint: str, **more: str) -> None:
         """Stop what runs on the rig first: the journal's disk may be what failed."""

@@ -117,6 +117,18 @@ class RigRecord(BaseModel):
         return tuple(sorted(bad, key=lambda v: WORST_FIRST.index(v.verdict)))
 
 
+class BusyRig(BaseModel):
+    """A rig that was left out because somebody uses it: said, and never counted."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    rig_class: str
+    users: str
+    """Who uses it, what for, since when."""
+    fix: str = ""
+
+
 class Record(BaseModel):
     """`record.json`: every verdict of a run; written atomically, judged again byte for byte."""
 
@@ -133,8 +145,10 @@ class Record(BaseModel):
     rigctl_version: str
     """The version that measured."""
     rigs: tuple[RigRecord, ...]
+    busy: tuple[BusyRig, ...] = ()
+    """Rigs that were left out because somebody uses them."""
 
     @property
     def exit_code(self) -> ExitCode:
-        """Exit code of the run: that of all verdicts of all rigs."""
+        """Exit code of the run: that of all verdicts of all rigs; 3 when every rig was busy, and none was judged."""
         return exit_code(r.verdict for r in self.rigs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rigctl.model.verdict import Verdict
-from rigctl.report.summary import causes, of_verdict, rigs_worst_first, tally, waivers_said
+from rigctl.report.summary import busy_said, causes, of_verdict, rigs_worst_first, tally, waivers_said
 from rigctl.report.text import plain, several, span
 
 if TYPE_CHECKING:
@@ -18,12 +18,18 @@ def morning_line(record: Record) -> str:
     when = span(record.started_at, record.ended_at)
     if numbers["failed"] or numbers["unmeasured"] or not total:
         head = _bad_head(numbers, total)
-        return "\n".join([f"rigctl: {head} ({when})", *(_rig_lines(r) for r in rigs_worst_first(record) if causes(r))])
+        told = [_rig_lines(r) for r in rigs_worst_first(record) if causes(r)]
+        return "\n".join([f"rigctl: {head} ({when})", *told, *_busy_lines(record)])
     extras = [
         f"{several(len(of_verdict(record, Verdict.WARN)), 'warning')}",
         waivers_said(record),
+        *([busy_said(record)] if record.busy else []),
     ]
     return f"rigctl: {total} of {total} ok · {' · '.join(extras)} ({when})"
+
+
+def _busy_lines(record: Record) -> list[str]:
+    return [f"busy {plain(one.name)}: {plain(one.users)}" for one in record.busy]
 
 
 def _bad_head(numbers: dict[str, int], total: int) -> str:

@@ -41,7 +41,7 @@ def render(record: Record) -> str:
     for rig in rigs_worst_first(record):
         left = escaped(rig.left) or "not known"
         lines.append(f"| {escaped(rig.name)} | {word(rig_verdict(rig))} | {counts(rig_counts(rig))} | {left} |")
-    lines += ["", *_waived(record), *_notes(record), *_untested(record)]
+    lines += ["", *_busy(record), *_waived(record), *_notes(record), *_untested(record)]
     lines.append(f"Exit code {int(record.exit_code)}, rigctl {escaped(record.rigctl_version)}.")
     return "\n".join(lines) + "\n"
 
@@ -64,6 +64,11 @@ def _cause(cause: Cause) -> list[str]:
             lines.append(f"- {word(follow.verdict)} {escaped(some(follow.checks))}: {escaped(follow.reason)}")
         lines.append("")
     return lines
+
+
+def _busy(record: Record) -> list[str]:
+    lines = [f"- {escaped(one.name)}: {escaped(one.users)}" for one in record.busy]
+    return ["## Busy", "", "Left out because somebody uses them, and not counted:", "", *lines, ""] if lines else []
 
 
 def _waived(record: Record) -> list[str]:

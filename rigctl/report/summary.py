@@ -171,7 +171,7 @@ def headline(record: Record) -> str:
     """Return the verdict on the fleet in a sentence without its cause."""
     total, numbers = len(record.rigs), tally(record)
     if not total:
-        return "No rig was measured"
+        return f"No rig was measured: {busy_said(record)}" if record.busy else "No rig was measured"
     parts = []
     if numbers["failed"]:
         parts.append(f"{numbers['failed']} of {several(total, 'rig')} failed")
@@ -185,6 +185,11 @@ def headline(record: Record) -> str:
     warned = len(of_verdict(record, Verdict.WARN))
     passed = "The rig passed" if total == 1 else f"{total} of {total} rigs passed"
     return f"{passed}, with {several(warned, 'warning')}" if warned else passed
+
+
+def busy_said(record: Record) -> str:
+    """Return how many rigs were left out because somebody uses them: `2 rigs busy`; empty where none was."""
+    return f"{several(len(record.busy), 'rig')} busy" if record.busy else ""
 
 
 def some(names: tuple[str, ...]) -> str:

@@ -118,6 +118,12 @@ class _Printer:
             )
         self.line()
         self._console.print(table)
+        for left_out in record.busy:
+            self.line(
+                (f"{plain(left_out.name)} ", "bold"),
+                ("busy, left out and not counted: ", "cyan"),
+                (plain(left_out.users), ""),
+            )
         for one in waived(record):
             self.line((f"waived {one.where} {plain(one.verdict.check)}: {one.sentence}", STYLE[Verdict.WAIVED]))
         for rig in record.rigs:

@@ -15,6 +15,9 @@ class RigOutcome(BaseModel):
     unreached: str | None = None
     """Why the rig could not be reached or measured; None when it was."""
     unreached_fix: str = ""
+    busy: str | None = None
+    """Who uses the rig, which was left out for that; None when nobody did."""
+    busy_fix: str = ""
     boot_id_after: str | None = None
     """Boot id after the last step; None when nobody could ask."""
     cuts: tuple[str, ...] = ()

@@ -126,6 +126,25 @@ def test_a_healthy_rig_is_well_live_and_in_the_replay(tmp_path):
     assert dumps(judge_run(RunDir(run.path))) == dumps(live)
 
 
+def test_a_busy_rig_is_said_and_never_counted(tmp_path):
+    users = "the rig is in use: alice is logged in on pts/0"
+    run = run_of(tmp_path, rig1=h.readings(), rig2=h.readings(rig="rig2"))
+    outcome = RigOutcome(busy=users, busy_fix="wait", boot_id_after=h.BOOT, left="as it was found")
+    run.write_rig_outcome("rig2", outcome)
+    live = judge_run(run, {"rig1": fake(run)})
+    assert [rig.name for rig in live.rigs] == ["rig1"]
+    assert [(one.name, one.users, one.fix) for one in live.busy] == [("rig2", users, "wait")]
+    assert live.exit_code == 0
+    assert dumps(judge_run(run)) == dumps(live)
+
+
+def test_a_fleet_of_busy_rigs_was_not_measured(tmp_path):
+    run = run_of(tmp_path, rig1=h.readings())
+    run.write_rig_outcome("rig1", RigOutcome(busy="the rig is in use: bob"))
+    found = judge_run(run, {})
+    assert (found.rigs, len(found.busy), found.exit_code) == ((), 1, 3)
+
+
 def test_a_run_leaves_no_trace_in_this_process(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTEST_ADDOPTS", "--no-such-option")
     before = dict(os.environ)
@@ -308,7 +327,12 @@ def test_without_load_only_what_needs_none_is_listed(tmp_path):
         }
     )
     run = RunDir.create(tmp_path, "check", rigs=[RunRig(name="rig1", spec=h.spec(), profile=quiet)])
-    write(run, h.readings(samples=h.samples()[:1], events=(), logs={"probes.json": h.probes()}))
+    write(
+        run,
+        h.readings(
+            samples=h.samples()[:1], events=(), logs={"probes.json": h.probes(), "clock.json": h.logs()["clock.json"]}
+        ),
+    )
     record = judge_run(run, {"rig1": fake(run)})
     assert bad(record) == {}
     checks = {v.check for v in record.rigs[0].verdicts}

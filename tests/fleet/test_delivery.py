@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rigctl.errors import CommandFailed
+from rigctl.errors import CommandFailed, RigBusy
 from rigctl.fleet import delivery
 from rigctl.fleet.bundle import Bundle
 from rigctl.fleet.delivery import AgentSilent, RemoteAgent
@@ -30,6 +30,8 @@ elif word == "refuse":
     print(json.dumps({"error": "another run is active", "hint": "wait for it"})); sys.exit(1)
 elif word == "late":
     print(json.dumps({"error": "systemctl did not answer within 12 s", "hint": "look", "again": True})); sys.exit(1)
+elif word == "busy":
+    print(json.dumps({"error": "the rig is in use: bob", "hint": "ask bob", "again": False, "busy": True})); sys.exit(1)
 elif word == "crash":
     print("\\n".join(f"line {n}" for n in range(20)), file=sys.stderr); raise SystemExit(3)
 elif word == "list":
@@ -104,6 +106,13 @@ def test_folder_that_cannot_be_made(agent: RemoteAgent, tmp_path: Path, monkeypa
     monkeypatch.setattr(delivery, "CACHE_DIR", str(tmp_path / "file" / "cache"))
     with pytest.raises(CommandFailed, match="cannot create"):
         agent.deliver()
+
+
+def test_a_rig_that_somebody_uses_is_busy_and_says_who(agent: RemoteAgent) -> None:
+    agent.deliver()
+    with pytest.raises(RigBusy, match="the rig is in use: bob") as busy:
+        agent.call("busy", timeout_s=10)
+    assert (busy.value.users, busy.value.hint) == ("the rig is in use: bob", "ask bob")
 
 
 def test_a_rig_too_slow_for_its_agent_may_be_asked_again_and_the_agents_words_arrive(agent: RemoteAgent) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from rigctl.accept import AcceptOptions, accept, start_run
 from rigctl.checks.measure import reached
-from rigctl.errors import CommandFailed, ConnectionLost, HostKeyUnknown, RigctlError, RigError
+from rigctl.errors import CommandFailed, ConnectionLost, HostKeyUnknown, RigBusy, RigctlError, RigError
 from rigctl.measure.progress import Progress
 from rigctl.measure.rig import BurnTail, RigMeasurement
 from rigctl.measure.session import RigSession
@@ -98,7 +98,8 @@ class RecordedAgent:
         return {"probes": [{"name": "nvidia-smi topo -m", "seconds": 0.4, "limit_s": 20, "exit_status": 0}]}
 
     def _kernel(self, *_args):
-        return {"kernel": [{"t_wall_s": 1.0, "message": "NVRM: loading"}], "kernel_read": True, "boot_id": "b"}
+        told = {"kernel": [{"t_wall_s": 1.0, "message": "NVRM: loading"}], "kernel_read": True, "boot_id": "b"}
+        return told | {"t_wall_s": 1234.5, "t_mono_s": 5.0}
 
 
 @pytest.fixture
@@ -152,6 +153,12 @@ def test_a_rig_whose_driver_hangs_is_put_to_no_work_and_asked_nothing_more(measu
     assert measured.run_dir.readings("rig1").facts.probes[0].stuck == "process 7, state D"
 
 
+def test_the_rigs_time_comes_home_between_two_of_the_controllers(measure):
+    told = json.loads(measure(RecordedAgent(spool_files())).run_dir.readings("rig1").logs["clock.json"])
+    assert told["rig_s"] == 1234.5
+    assert 0 <= told["after_s"] - told["before_s"] < 60
+
+
 def test_how_nvidia_smi_answered_after_the_load_comes_home(measure):
     readings = measure(RecordedAgent(spool_files())).run_dir.readings("rig1")
     assert "nvidia-smi topo -m" in readings.logs["probes.json"]
@@ -178,6 +185,19 @@ def test_an_untrusted_rig_is_unreached_with_its_remedy(measure):
     assert measured.outcome.unreached == "rig1 is not trusted"
     assert measured.outcome.unreached_fix == "rigctl doctor rig1 --trust"
     assert measured.run_dir.readings("rig1").facts is None
+
+
+def test_a_rig_that_somebody_uses_is_left_out_and_nothing_is_stopped_there(measure):
+    users = "the rig is in use: alice is logged in on pts/0 since 2026-11-30 22:01 (active now)"
+    agent = RecordedAgent({}, faults={"start": RigBusy(f"rig1: {users}", "wait until it is free", users=users)})
+    measured = measure(agent)
+    assert (measured.outcome.busy, measured.outcome.busy_fix) == (users, "wait until it is free")
+    assert measured.outcome.unreached is None
+    assert measured.outcome.left == "as it was found; nothing was put to work"
+    assert [one.step for one in measured.progress.snapshot()] == ["busy"]
+    assert "stop" not in agent.asked
+    (said,) = [one for one in measured.run_dir.journal_entries() if one.event == "rig_busy"]
+    assert said.detail["users"] == users
 
 
 def test_a_lost_rig_keeps_the_samples_that_had_come_and_says_what_it_was_left_in(measure):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +13,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from rich.console import Console
 
-from rigctl.model.verdict import CheckVerdict, Record, RigRecord, Verdict
+from rigctl.model.verdict import BusyRig, CheckVerdict, Record, RigRecord, Verdict
 from rigctl.report import junit, markdown, table
 from rigctl.report.line import morning_line
 from rigctl.report.summary import all_causes, causes, headline, rig_verdict, untested
@@ -233,3 +234,32 @@ def test_durations_and_plain_text() -> None:
     assert [duration(s) for s in (47.6, 120, 210, 28860)] == ["48 s", "2 min", "3 min 30 s", "8 h 01 min"]
     assert plain("a\tb\n c\x1b[2Jd\x85e") == "a b cd e"
     assert plain("x\x01y") == "x\ufffdy"
+
+
+BUSY = BusyRig(name="rig4", rig_class="dual_3090ti", users="the rig is in use: bob@desk computes on slot1")
+
+
+def test_a_busy_rig_is_said_everywhere_and_counted_nowhere():
+    one = record(rig("rig1", PASS)).model_copy(update={"busy": (BUSY,)})
+    console = Console(file=io.StringIO(), width=200)
+    print_record(console, one)
+    text = console.file.getvalue()
+    assert "rig4 busy, left out and not counted: the rig is in use: bob@desk computes on slot1" in text
+    assert "The rig passed" in text
+    assert "exit code 0" in text
+    assert morning_line(one).startswith("rigctl: 1 of 1 ok · 0 warnings · 0 waived checks · 1 rig busy")
+    assert "- rig4: the rig is in use: bob\\@desk computes on slot1" in markdown.render(one)
+    assert 'tests="1"' in junit.render(one)
+    assert "rig4" not in junit.render(one)
+    assert json.loads(one.model_dump_json())["busy"][0]["name"] == "rig4"
+
+
+def test_a_failed_night_names_the_busy_rigs_too():
+    one = record(rig("rig1", HOT)).model_copy(update={"busy": (BUSY,)})
+    assert morning_line(one).endswith("busy rig4: the rig is in use: bob@desk computes on slot1")
+
+
+def test_nothing_but_busy_rigs_is_no_pass():
+    one = record().model_copy(update={"busy": (BUSY,)})
+    assert headline(one) == "No rig was measured: 1 rig busy"
+    assert one.exit_code == 3
