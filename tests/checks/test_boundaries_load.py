@@ -187,3 +187,11 @@ def test_events_of_a_run_are_told_by_step():
     assert {e.step for e in load.events(h.readings(), "load_exited", "train")} == {"train"}
     assert len(load.events(h.readings(), "load_exited")) > 1
     assert isinstance(h.events()[0], RigEvent)
+
+
+@pytest.mark.parametrize(("status", "words"), [(-9, ", exit status -9"), (None, "summary")])
+def test_an_output_that_ends_early_says_how_the_burner_ended(status, words):
+    cut = h.burn_log().split("\tSummary")[0]
+    readings = h.readings(logs=h.with_logs(gpu_burn__log=cut), events=exited(exit_status=status))
+    whole, *_ = burn.oracle(h.spec(), readings, h.PROFILE)
+    assert (whole.verdict, whole.reason.endswith(words)) == (ERROR, True)

@@ -85,7 +85,7 @@ class Loop:
         return True
 
     def _passes(self, items: list[pytest.Item]) -> list[tuple[pytest.Item, frozenset[Place], float]]:
-        """Return each test that passes, the functions of the checks that it called, and its seconds; quick ones first."""
+        """Return each test that passes, the functions of the checks that it called, its seconds; quick ones first."""
         found: list[tuple[pytest.Item, frozenset[Place], float]] = []
         left = list(items)
         while left:
