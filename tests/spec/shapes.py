@@ -139,10 +139,12 @@ class Shape:
         whole = Facts.model_validate(seen)
         driver = DriverFacts(loaded=VERSION, library=VERSION, cuda_driver="11.7")
         capabilities = str(sorted({gpu.compute_capability for gpu in whole.gpus}))
-        healthy = h.facts().tools
-        build = {**healthy.gpu_burn_build, "compute_capabilities": capabilities}
-        tools = healthy.model_copy(update={"gpu_burn_build": build})
-        return whole.model_copy(update={"boot_id": h.BOOT, "driver": driver, "tools": tools, "errors": ()})
+        healthy = h.facts()
+        build = {**healthy.tools.gpu_burn_build, "compute_capabilities": capabilities}
+        tools = healthy.tools.model_copy(update={"gpu_burn_build": build})
+        # The agent sees the disks and network of the machine that runs these tests, whatever that is.
+        parts = {name: getattr(healthy, name) for name in ("disks", "filesystems", "network")}
+        return whole.model_copy(update={"boot_id": h.BOOT, "driver": driver, "tools": tools, "errors": (), **parts})
 
     def _step(self, eyes: subprocess.Popen[str], step: str, seconds: float) -> None:
         for tick in range(round(seconds / TICK_S)):
