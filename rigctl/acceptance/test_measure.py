@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rigctl.checks import kernel, measure, probes
+from rigctl.checks import clock, kernel, measure, probes
 
 if TYPE_CHECKING:
     from rigctl.acceptance.plugin import Judge
@@ -37,6 +37,18 @@ def test_same_boot(readings: Readings, judge: Judge) -> None:
 def test_xid(rig: RunRig, readings: Readings, judge: Judge) -> None:
     """The kernel log holds no Xid."""
     judge(kernel.no_xid(readings, rig.past_xids))
+
+
+@pytest.mark.check("kernel.clock")
+def test_clock(spec: RigSpec, readings: Readings, judge: Judge) -> None:
+    """The rig's clock is near the controller's."""
+    judge(clock.offset(spec, readings))
+
+
+@pytest.mark.check("kernel.time_sync")
+def test_time_sync(spec: RigSpec, readings: Readings, judge: Judge) -> None:
+    """A service keeps the rig's clock."""
+    judge(clock.time_sync(spec, readings))
 
 
 @pytest.mark.check("measure.left_as_found")

@@ -242,9 +242,13 @@ def ack(run_id: str, places: Places) -> dict[str, Any]:
 
 
 def kernel(since_mono_s: float, of_boot: str) -> dict[str, Any]:
-    """Kernel messages of this boot since a moment of boot `of_boot`; all of them when that was another boot."""
+    """Kernel messages of this boot since a moment of boot `of_boot`; all of them when that was another boot.
+
+    The time is the last thing that is read: the controller compares its own clock with it.
+    """
     messages, reason = _kernel_since(since_mono_s if of_boot == boot_id() else 0.0)
-    return {"kernel": messages, "kernel_read": reason is None, "kernel_error": reason, "boot_id": boot_id()}
+    told = {"kernel": messages, "kernel_read": reason is None, "kernel_error": reason, "boot_id": boot_id()}
+    return {**told, **stamp()}
 
 
 def _kernel_since(since_mono_s: float) -> tuple[list[dict[str, Any]], str | None]:

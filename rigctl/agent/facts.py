@@ -19,6 +19,7 @@ from .cpu_clock import nominal_mhz
 from .errors import NvmlUnavailable
 from .pairs import pair_facts
 from .probes import bounded
+from .timekeeping import time_sync
 
 LIBRARY = "libnvidia-ml.so.1"
 TIMEOUT_S = 10
@@ -32,6 +33,7 @@ def read_facts(gpu_burn_dir: str, torch_venv: str) -> dict[str, Any]:
         **_cards_in_time(errors),
         "numa_nodes": bus.numa_nodes(),
         "tools": tools.find_tools(gpu_burn_dir, torch_venv),
+        "time_sync": time_sync(),
         "users_logged_in": _users_logged_in(errors),
         "errors": errors,
         "missing": CpuSensors().missing(),

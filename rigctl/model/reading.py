@@ -230,6 +230,17 @@ class NetworkFacts(_Reading):
     carries_default_route: bool = False
 
 
+class TimeSyncFacts(_Reading):
+    """Who keeps the rig's clock, as systemd says."""
+
+    service: bool | None = None
+    """Whether a time service is on (timesyncd, chrony, ntpd)."""
+    synchronised: bool | None = None
+    """Whether the kernel takes its clock for right."""
+    reason: str | None = None
+    """Why one of both is not known."""
+
+
 class ProbeFacts(_Reading):
     """One bounded question to the driver, and how it went."""
 
@@ -280,6 +291,7 @@ class Facts(_Reading):
     probes: tuple[ProbeFacts, ...] = ()
     """How long the driver took to answer for these facts."""
     tools: ToolFacts = ToolFacts()
+    time_sync: TimeSyncFacts | None = None
     users_logged_in: int = 0
     compute_processes: tuple[str, ...] = ()
     errors: tuple[str, ...] = ()

@@ -210,8 +210,9 @@ def every_set_of_bad_verdicts():
 
 
 def test_causes_never_run_in_circles():
+    readings = h.readings()
     for verdicts in every_set_of_bad_verdicts():
-        found = with_causes(verdicts, h.readings())
+        found = with_causes(verdicts, readings)
         roots = {v.key for v in found if v.caused_by is None}
         assert roots
         assert all(v.caused_by in roots for v in found if v.caused_by)
