@@ -13,6 +13,7 @@ from rigctl.checks import cooling, load, thermals
 from rigctl.checks.burn import Burn, burns
 from rigctl.checks.cards import cards
 from rigctl.checks.curve import STEADY_C, Curve, read_curve, slope
+from rigctl.checks.room import settled_limit_c
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -127,7 +128,9 @@ def _of_card(so_far: SoFar, gpu: GpuFacts) -> Iterator[Figure]:
     power_w = cooling.settled_power_w(readings, gpu.uuid)
     if core is None or power_w is None:
         return
-    yield Figure("settled", *core, (spec.limits.max_settled_gpu_temp_c, gpu.slowdown_temp_c))
+    yield Figure(
+        "settled", *core, (spec.limits.max_settled_gpu_temp_c, settled_limit_c(spec, readings)[0], gpu.slowdown_temp_c)
+    )
     low, high = _still_rises(readings, gpu.uuid, left_s)
     # What still moves may yet come to rest: only rest is certain.
     steady = max(abs(low), abs(high)) <= STEADY_C

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 from rigctl.checks import load
 from rigctl.checks.cards import ABSENT, each_card
 from rigctl.checks.curve import BELIEVED_C, STEADY_C, Curve, Spoilt, read_curve
+from rigctl.checks.room import settled_limit_c
 from rigctl.checks.say import Say
+from rigctl.model.verdict import Verdict
 
 if TYPE_CHECKING:
     from rigctl.model.reading import GpuFacts, Readings
@@ -21,6 +23,7 @@ MARGIN_C = 5.0
 _LONGER = "a longer gpu_burn_seconds in the profile tells what it settles at"
 _HEAT_BUILDS = "heat builds up faster than it gets away: pump and flow, then radiator, fans and the room"
 _SEATING = "the cold plate's seating and paste, then everything that cools the card"
+_ROOM = "the room or its air: air conditioning, exhaust air that comes back; see thermals.rest_temp"
 _COOLING = "check the pump, then the cold plate's seating, then fans, coolant and room temperature"
 
 OTHER_THROTTLE = {0x2: "application clocks", 0x4: "power cap", 0x10: "sync boost", 0x100: "display clocks"}
@@ -40,7 +43,7 @@ The software power cap (0x4) is normal in a burn that reaches its limit.
 def settled_gpu_temp(spec: RigSpec, readings: Readings) -> list[CheckVerdict]:
     """The mean core temperature of each card in the last third of the GPU burn."""
     key = "limits.max_settled_gpu_temp_c"
-    asked = spec.limits.max_settled_gpu_temp_c
+    asked, room = settled_limit_c(spec, readings)
     say = Say("thermals.settled_gpu_temp", "rig", asked, "°C", spec.source(key))
 
     def judge(gpu: GpuFacts, say: Say) -> CheckVerdict:
@@ -48,9 +51,28 @@ def settled_gpu_temp(spec: RigSpec, readings: Readings) -> list[CheckVerdict]:
         if gpu.slowdown_temp_c is not None and (limit is None or gpu.slowdown_temp_c < limit):
             limit = gpu.slowdown_temp_c
             say = Say(say.check, say.subject, limit, say.unit, "the card's own slowdown temperature")
-        return _settled(say, readings, read_curve(readings, "gpu_burn", gpu.uuid), limit, learned=asked is not None)
+        curve = read_curve(readings, "gpu_burn", gpu.uuid)
+        found = _settled(say, readings, curve, limit, learned=asked is not None)
+        return found if not room or limit != asked else _in_this_room(found, spec.limits.max_settled_gpu_temp_c, room)
 
     return each_card(say, spec, readings, judge)
+
+
+def _in_this_room(found: CheckVerdict, stated: float | None, room: str) -> CheckVerdict:
+    """Say what the room did to the limit; a card that is over the stated one, and well for this room, warns of it."""
+    if found.verdict not in (Verdict.PASS, Verdict.FAIL):
+        return found
+    reason = f"{found.reason} ({room})"
+    if found.verdict is Verdict.PASS and isinstance(found.found, int | float) and stated is not None:
+        if found.found <= stated:
+            return found
+        warned = {
+            "verdict": Verdict.WARN,
+            "reason": f"{reason}: the room is too warm, the cooling is well",
+            "fix": _ROOM,
+        }
+        return found.model_copy(update=warned)
+    return found.model_copy(update={"reason": reason})
 
 
 def _settled(

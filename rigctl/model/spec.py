@@ -53,6 +53,9 @@ class LimitsSpec(_Literal):
 
     max_settled_gpu_temp_c: float | None = Field(default=None, gt=0, lt=120)
     """Mean of the last third of the GPU burn, °C."""
+    settled_at_room_temp_c: float | None = Field(default=None, gt=-20, lt=60)
+    """The room for which that limit stands, °C, as `thermals.rest_temp` shows it: in a warmer or colder one the limit
+    moves along. None: it holds whatever the room."""
     max_settled_gpu_memory_temp_c: float | None = Field(default=None, gt=0, lt=130)
     """The same for the cards' memory, where it can be read; None: what the card itself allows."""
     max_gpu_temp_spread_c: float | None = Field(default=None, gt=0, lt=60)

@@ -44,7 +44,7 @@ ENTRIES = (
         "core temperature in the burn's last third",
         GPU_BURN,
         nvml=True,
-        limit_from=("limits.max_settled_gpu_temp_c", CARD),
+        limit_from=("limits.max_settled_gpu_temp_c", "limits.settled_at_room_temp_c", CARD),
         fix="pump, then the cold plate's seating, then fans, coolant and room temperature",
     ),
     CheckInfo(
