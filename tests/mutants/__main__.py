@@ -29,7 +29,7 @@ def say(line: str) -> None:
 
 
 def main() -> int:
-    """Run the asked modules' mutants, say what survives, and write the page after a whole run."""
+    """Run the asked modules' mutants, say what survives, and write what became of them into the page."""
     known = modules()
     parser = argparse.ArgumentParser(prog="make mutants", description=__doc__)
     parser.add_argument("modules", nargs="*", choices=[*known, []], metavar="MODULE")
@@ -51,10 +51,10 @@ def main() -> int:
     ended = pytest.main([*options, *(str(REPO / one) for one in TESTS)], plugins=[loop])
     unexplained = _judge(loop.outcomes, set(asked))
     say(f"{len(loop.outcomes)} mutants, {unexplained} unexplained, in {time.monotonic() - begin:.0f} s")
-    if asked == list(known) and not unexplained and not loop.broken:
+    if not loop.broken:
+        page = PAGE.read_text(encoding="utf-8")
         counts = _counts(loop.outcomes)
-        page = written(PAGE.read_text(encoding="utf-8"), figures=figures(counts), survivors=survivors())
-        PAGE.write_text(page, encoding="utf-8")
+        PAGE.write_text(written(page, figures=figures(counts, page), survivors=survivors()), encoding="utf-8")
     for one in loop.broken:
         say(f"left out, for it fails without any mutant: {one}")
     if loop.broken or not loop.outcomes:
@@ -82,9 +82,16 @@ def _judge(outcomes: list[Outcome], asked: set[str]) -> int:
 
 
 def _counts(outcomes: list[Outcome]) -> list[Count]:
+    """Return the figures of each module of whose survivors all are explained."""
+    reasons = explained()
     made = Counter(one.mutant.module for one in outcomes)
     survived = Counter(one.mutant.module for one in outcomes if one.survived)
-    return [Count(f"`{name}`", number, number - survived[name], survived[name]) for name, number in made.items()]
+    bare = {one.mutant.module for one in outcomes if one.survived and _survivor(one) not in reasons}
+    return [
+        Count(name, number, number - survived[name], survived[name])
+        for name, number in made.items()
+        if name not in bare
+    ]
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 REPO = Path(__file__).resolve().parents[2]
 CHECKS = REPO / "rigctl" / "checks"
 PAGE = REPO / "docs" / "mutation.md"
+_ROW = re.compile(r"^\| `([\w.]+)` \| (\d+) \| (\d+) \| (\d+) \|$", re.MULTILINE)
 EXPLAINED = Path(__file__).with_name("explained.yml")
 
 
@@ -49,12 +50,15 @@ def explained() -> dict[Survivor, str]:
     return found
 
 
-def figures(counts: Sequence[Count]) -> str:
-    """Return the table of a whole run."""
-    total = Count("**all**", *(sum(column) for column in list(zip(*counts, strict=True))[1:]))
+def figures(counts: Iterable[Count], page: str) -> str:
+    """Return the table of each module's last run: `counts`, and what the page has of modules that were not run."""
+    known = {name: Count(name, *map(int, row)) for name, *row in _ROW.findall(page)}
+    known |= {one.module: one for one in counts}
+    rows = [known[name] for name in modules() if name in known and known[name].mutants]
+    total = (sum(column) for column in list(zip(*rows, strict=True))[1:])
     return _table(
         ("module", "mutants", "killed", "survive, explained"),
-        [(one.module, one.mutants, one.killed, one.explained) for one in (*counts, total) if one.mutants],
+        [*((f"`{one.module}`", *one[1:]) for one in rows), ("all", *total)],
     )
 
 
