@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import rigctl.acceptance
+from rigctl.acceptance.ahead import ask_ahead
 from rigctl.acceptance.asking import asking
 from rigctl.acceptance.plugin import Case, JudgePlugin
 from rigctl.checks.catalogue import order
@@ -80,6 +81,7 @@ def judge_run(
     busy = _busy(run_dir, asked)
     left_out = {one.name for one in busy}
     cases = [_case(run_dir, info, rig, (hosts or {}).get(rig.name)) for rig in asked if rig.name not in left_out]
+    ask_ahead([case for case in cases if case.rig.name in (hosts or {})], run_dir.append_command)
     plugin = JudgePlugin(cases, _SUITE)
     _run_pytest(plugin, run_dir)
     plugin.finish()

@@ -42,6 +42,6 @@ def test_cpu_clock(
 
 
 @pytest.mark.check("throughput.training")
-def test_training(spec: RigSpec, readings: Readings, judge: Judge) -> None:
+def test_training(spec: RigSpec, readings: Readings, baseline: Baseline | None, judge: Judge) -> None:
     """Training keeps the spec's pace."""
-    judge(throughput.training(spec, readings))
+    judge(throughput.training(spec, readings, baseline))

@@ -53,6 +53,7 @@ ORDER: tuple[str, ...] = (
     "topology.pcie_width",
     "kernel.time_sync",
     "kernel.clock",
+    "memory.host",
     "memory.ecc",
     "memory.remapped_rows",
     "memory.gpu_pattern",

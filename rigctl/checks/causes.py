@@ -64,6 +64,7 @@ _LOADED = _BURN | {
     "thermals.cpu_temp",
     "throughput.cpu_burn",
     "throughput.cpu_clock",
+    "memory.host",
     "throughput.training",
     "disk.speed",
     "power.brake",
@@ -114,6 +115,8 @@ _WARMTH = (
 """What follows from a card that is too warm."""
 
 
+_AT_REST = ("thermals.rest_temp", "power.idle")
+"""What is measured before any load."""
 _WRONG = ("throughput.gpu_burn", "topology.p2p_bytes", "throughput.loss", "measure.second_opinion")
 """What memory that does not hold spoils."""
 _SLOW = ("throughput.matmul_fp32", "throughput.matmul_fp16", "throughput.matmul_bf16", "throughput.gpu_memory")
@@ -286,6 +289,7 @@ RULES: tuple[Rule, ...] = (
     Rule("power.step_load", _went_off, (Verdict.FAIL,)),
     Rule("kernel.same_boot", _unmeasured(*_OF_RUN, "kernel.xid", *_LOADED), (Verdict.FAIL,)),
     Rule("kernel.time_sync", _whole_rig("kernel.clock"), (Verdict.FAIL,)),
+    Rule("memory.host", _whole_rig("throughput.cpu_burn"), (Verdict.FAIL,)),
     Rule("memory.ecc", _told_by_xid("memory.remapped_rows"), (Verdict.FAIL,)),
     Rule("memory.remapped_rows", _told_by_xid(), (Verdict.FAIL,)),
     Rule("kernel.xid", _whole_rig("measure.probes", "measure.left_as_found"), (Verdict.FAIL,)),
@@ -307,12 +311,14 @@ RULES: tuple[Rule, ...] = (
     Rule("topology.aer_card", _same_card("topology.pcie_replays"), (Verdict.FAIL,)),
     Rule("thermals.fans", _what_it_cools, (Verdict.FAIL,)),
     Rule("thermals.resistance", _same_card("thermals.settled_gpu_temp", *_WARMTH), (Verdict.FAIL,)),
-    Rule("thermals.rest_temp", _whole_rig("thermals.settled_gpu_temp", *_WARMTH), (Verdict.FAIL,)),
+    Rule("thermals.rest_temp", _whole_rig("thermals.settled_gpu_temp", "thermals.cpu_temp", *_WARMTH), (Verdict.FAIL,)),
     Rule("thermals.settled_gpu_temp", _same_card(*_WARMTH), (Verdict.FAIL,)),
     Rule("thermals.steady_state", _same_card("throughput.burn_gflops", "thermals.memory_temp"), (Verdict.FAIL,)),
+    # Beside a card that may draw less than it should, its twin looks warm.
+    Rule("power.limit", _whole_rig("thermals.card_spread"), (Verdict.FAIL,)),
     Rule("thermals.card_spread", _same_card("thermals.memory_temp", "thermals.hotspot_temp"), (Verdict.FAIL,)),
     Rule("thermals.guard", _same_card(*_HEAT), (Verdict.FAIL,)),
-    Rule("thermals.guard", _unmeasured(*(_LOADED - {"thermals.guard"}), *_P2P, "measure.telemetry")),
+    Rule("thermals.guard", _unmeasured(*(_LOADED - {"thermals.guard"}), *_P2P, *_AT_REST, "measure.telemetry")),
     Rule(
         "software.gpu_burn_build",
         _whole_rig(*_BURN, "throughput.cpu_burn", "throughput.cpu_clock", "thermals.cpu_temp"),

@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 import math
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rigctl.checks import load
 from rigctl.checks.burn import Burn, burns
 from rigctl.checks.cards import each_card
 from rigctl.checks.curve import Curve, read_curve
+from rigctl.checks.rates import Rate, declared, history, judge_rate
 from rigctl.checks.say import Say
 from rigctl.parse import ParseError, stress_ng
 
 if TYPE_CHECKING:
+    from rigctl.model.baseline import Baseline
     from rigctl.model.reading import GpuFacts, Readings
     from rigctl.model.spec import ProfileSpec, RigSpec, TrainingSpec
     from rigctl.model.verdict import CheckVerdict
@@ -26,6 +28,8 @@ _DRIFT_NEEDS_S = 120
 """Coolant and memory take minutes to warm up: a shorter burn tells no drift, only the noise of its few rows."""
 _MINUTE_S = 60.0
 _SHORT = 0.95
+MOST_TOKENS_PER_S = 1e8
+"""No rig trains the smallest of our models as fast."""
 _STRESS_NG_FAILED = 2
 """stress-ng(1), exit status: one or more stressors failed, which with --verify means wrong sums. Every other one
 (wrong options, no resources, killed) says nothing of the CPU.
@@ -147,26 +151,40 @@ def _complaint(readings: Readings, stem: str) -> str:
     return f": {said[:200]}" if said else ""
 
 
-def training(spec: RigSpec, readings: Readings) -> list[CheckVerdict]:
-    """Training runs at the spec's pace, on the device that the spec names and on no other."""
-    asked = spec.training
-    say = Say("throughput.training", unit="tokens/s", source=spec.source("training.min_tokens_per_s"))
+def training(spec: RigSpec, readings: Readings, baseline: Baseline | None = None) -> list[CheckVerdict]:
+    """Training runs at the spec's pace and its own, on the device that the spec names and on no other."""
+    asked, key = spec.training, "training.min_tokens_per_s"
+    say = Say("throughput.training", unit="tokens/s", source=spec.source(key))
     if asked is None:
         return [say.skipped("the spec names no training workload")]
-    say = say.of("rig", asked.min_tokens_per_s)
-    trained, bad = _train_json(say, readings)
-    if trained is None:
-        return [bad or say.error(*_no_training(readings))]
-    if misfit := _other_workload(asked, trained):
-        return [say.error(misfit, f"rigctl accept {readings.rig}; the workload is never run on another device instead")]
-    found = trained["tokens_per_s"]
+    trained = trained_tokens(say, spec, readings)
+    if not isinstance(trained, Trained):
+        return [trained]
     about = f"{asked.model} on {asked.device}" + ("; the floor is provisional" if asked.provisional else "")
-    if asked.min_tokens_per_s is None:
-        return [say.unlearned(f"{found:,.0f} tokens/s ({about})", found, readings.rig)]
-    if found < asked.min_tokens_per_s:
-        reason = f"{found:,.0f} tokens/s, at least {asked.min_tokens_per_s:,.0f} were expected ({about})"
-        return [say.failed(reason, found, _slow(asked))]
-    return [say.passed(f"{found:,.0f} tokens/s ({about})", found)]
+    floors = (declared(spec, key, asked.min_tokens_per_s), history(spec, baseline, say.check))
+    return [judge_rate(say, Rate(trained.tokens_per_s, about), floors, _slow(asked), readings.rig)]
+
+
+class Trained(NamedTuple):
+    """What step `train` showed."""
+
+    tokens_per_s: float
+    uuid: str | None
+    """Of the card, where this version of torch tells it."""
+
+
+def trained_tokens(say: Say, spec: RigSpec, readings: Readings) -> Trained | CheckVerdict:
+    """Return what step `train` showed, or the verdict that there is nothing to judge."""
+    trained, bad = _train_json(say, readings)
+    if trained is None or spec.training is None:
+        return bad or say.error(*_no_training(readings))
+    if misfit := _other_workload(spec.training, trained):
+        fix = f"rigctl accept {readings.rig}; the workload is never run on another device instead"
+        return say.error(misfit, fix)
+    found, uuid = trained["tokens_per_s"], trained.get("device_uuid")
+    if not 0 < found < MOST_TOKENS_PER_S:
+        return say.error(f"{found:g} tokens/s are no rate", f"see train.log of {readings.rig} in the run directory")
+    return Trained(float(found), uuid if isinstance(uuid, str) else None)
 
 
 def _train_json(say: Say, readings: Readings) -> tuple[dict[str, Any] | None, CheckVerdict | None]:

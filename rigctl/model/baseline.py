@@ -20,6 +20,17 @@ class Figure(BaseModel):
     unit: str | None = None
 
 
+class Recent(BaseModel):
+    """What one check found in the rig's last accepted runs, oldest first."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    check: str
+    subject: str
+    """As in `Figure`."""
+    found: tuple[float, ...] = Field(min_length=1)
+
+
 class Baseline(BaseModel):
     """The newest accepted run of a rig, and the extremes of all of them."""
 
@@ -37,7 +48,13 @@ class Baseline(BaseModel):
     """How many accepted runs there are."""
     settled_max_c: dict[str, float] = Field(default_factory=dict)
     """The highest settled core temperature of all accepted runs by card UUID, °C."""
+    recent: tuple[Recent, ...] = ()
+    """Rates (checks `throughput.…`) of the last accepted runs in which each was measured."""
 
     def figure(self, check: str, subject: str = "rig") -> float | None:
         """What `check` found on `subject` (for a card: its UUID); None where it found no number."""
         return next((one.found for one in self.figures if one.check == check and one.subject == subject), None)
+
+    def recent_of(self, check: str, subject: str = "rig") -> tuple[float, ...]:
+        """What `check` found on `subject` in the last accepted runs that measured it; empty where none did."""
+        return next((one.found for one in self.recent if one.check == check and one.subject == subject), ())

@@ -6,7 +6,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from rigctl.errors import UsageError
-from rigctl.model.baseline import Baseline, Figure
+from rigctl.model.baseline import Baseline, Figure, Recent
 from rigctl.model.reading import Facts
 from rigctl.model.verdict import Verdict
 from rigctl.store.ids import list_runs
@@ -24,6 +24,9 @@ log = logging.getLogger(__name__)
 ACCEPTED = (Verdict.PASS, Verdict.WARN, Verdict.WAIVED, Verdict.BLIND)
 """Verdicts of a rig that was accepted: nothing failed, and nothing stayed unmeasured."""
 _SETTLED = "thermals.settled_gpu_temp"
+_RATES = "throughput."
+RECENT_RUNS = 20
+"""So many accepted runs of a rate are kept: enough to know how far repeats differ."""
 
 
 def find_baselines(root: Path, rigs: tuple[str, ...]) -> dict[str, Baseline]:

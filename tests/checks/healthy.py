@@ -33,6 +33,7 @@ from rigctl.model.reading import (
     ToolFacts,
 )
 from rigctl.model.spec import (
+    HostMemorySpec,
     ComputeSpec,
     LimitsSpec,
     LinkSpec,
@@ -62,7 +63,7 @@ PROFILE = ProfileSpec(
     gpu_burn_seconds=30,
     all_burn_seconds=15,
     train=True,
-    workloads=("disk", "p2p", "compute", "gpu_memory", "train_all", "dcgm"),
+    workloads=("disk", "host_memory", "p2p", "compute", "gpu_memory", "train_all", "dcgm"),
     sample_hz=2,
     wakes=2,
     wake_rest_seconds=2,
@@ -164,6 +165,7 @@ def spec(**changes: Any) -> RigSpec:
         "compute": ComputeSpec(**computed.COMPUTE),
         "allow_step_load": True,
         "sources": {"limits.max_settled_gpu_temp_c": "58 and 55 °C were seen"},
+        "host_memory": HostMemorySpec(),
         "origin": "group_vars/class_dual_3090ti/spec.yml",
         **groups,
         **changes,
@@ -552,6 +554,13 @@ def switched(stages: tuple[Stage, ...], **changes: Any) -> str:
     return json.dumps({"stages": told})
 
 
+def host_memory(**changes: Any) -> str:
+    """What the step `host_memory` writes."""
+    report = STRESS_NG.format(seconds="300.120000").replace("stressor: cpu", "stressor: vm")
+    known = {"bytes": 51 * 1024**3, "workers": 24, "seconds": 300.0, "exit_status": 0, "report": report, "said": []}
+    return json.dumps(known | changes)
+
+
 CLOCK = {"before_s": T0 + END + 3.0, "rig_s": T0 + END + 3.41, "after_s": T0 + END + 3.42}
 """The controller's clock before and after the run's last answer, and the rig's own in it."""
 
@@ -575,6 +584,7 @@ def logs() -> dict[str, str]:
         "counters.jsonl": counters(),
         "probes.json": probes(),
         "clock.json": json.dumps(CLOCK),
+        "host_memory.json": host_memory(),
         "p2p.json": p2p(),
         "step_load.json": switched(step_load_stages(PROFILE)),
         "step_load.log": "".join(f"{one.name}: {one.times} x\n[]\n" for one in step_load_stages(PROFILE)),

@@ -51,6 +51,7 @@ ERRORS = {
     "kernel.xid": {"kernel_read": False},
     "kernel.clock": {"logs": h.without_logs("clock.json")},
     "kernel.time_sync": {"facts": h.facts(time_sync=None)},
+    "memory.host": {"logs": h.without_logs("host_memory.json")},
     "memory.ecc": {"facts": h.facts(gpus=(h.gpu(0), h.gpu(1, ecc=EccReading(on=True, corrected=3, uncorrected=0))))},
     "memory.remapped_rows": {
         "logs": h.with_logs(counters__jsonl=h.counters({"missing": {"remapped_rows": "GPU is lost"}}))
@@ -231,10 +232,12 @@ def test_hot_spots_are_an_error_where_no_card_is_seen():
 
 
 def test_parts_that_the_spec_does_not_name_are_skipped():
-    spec = h.spec(parts={"links": ()}, limits={"max_cpu_temp_c": None}, training=None)
+    spec = h.spec(parts={"links": ()}, limits={"max_cpu_temp_c": None}, training=None, compute=None)
     skipped = {v.check for v in all_verdicts(spec, baseline=h.baseline()) if v.verdict is Verdict.SKIP}
     links = {"topology.nvlink", "topology.nvlink_speed", "topology.nvlink_errors", "topology.p2p_access"}
-    assert skipped == {*links, "thermals.cpu_temp", "throughput.training"}
+    trained = {"throughput.training", "throughput.tokens_per_joule", *TRAINED_TOGETHER}
+    computed = {*compute.FIGURES, "memory.gpu_pattern"}
+    assert skipped == {*links, *trained, *computed, "thermals.cpu_temp"}
 
 
 @pytest.mark.parametrize(
