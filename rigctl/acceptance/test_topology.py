@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rigctl.acceptance.ahead import NVLINK, TOPO
 from rigctl.acceptance.asking import ask
 from rigctl.checks import counters, links, numa, p2p, topology
 from rigctl.checks.probes import not_asked
@@ -16,10 +17,6 @@ if TYPE_CHECKING:
     from rigctl.acceptance.plugin import Judge
     from rigctl.model.reading import Readings
     from rigctl.model.spec import ProfileSpec, RigSpec
-
-# With a dead card nvidia-smi can hang for good, so each call is bounded on the rig.
-TOPO = "timeout -k 5 30 nvidia-smi topo -m"
-NVLINK = "timeout -k 5 30 nvidia-smi nvlink -s"
 
 
 @pytest.mark.check("topology.gpu_count")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import textwrap
+import threading
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -126,6 +128,50 @@ def test_a_healthy_rig_is_well_live_and_in_the_replay(tmp_path):
     assert dumps(judge_run(RunDir(run.path))) == dumps(live)
 
 
+def test_drivers_of_all_rigs_are_asked_at_once(tmp_path):
+    names = ("rig1", "rig2", "rig3")
+    together = threading.Barrier(len(names), timeout=20)
+
+    class Waits(FakeRig):
+        def run(self, command, *args, **kwargs):
+            if "topo -m" in command:
+                together.wait()
+            return super().run(command, *args, **kwargs)
+
+    run = run_of(tmp_path, **{name: h.readings(rig=name) for name in names})
+    hosts = {}
+    for name in names:
+        backend = Waits(partial(run.append_command, name))
+        hosts[name] = Host(backend)
+        backend.set_host(hosts[name])
+    live = judge_run(run, hosts)
+    assert [bad(live, number) for number in range(3)] == [{}, {}, {}]
+    assert [sum("topo -m" in line for line in hosts[name].backend.asked) for name in names] == [1, 1, 1]
+    assert dumps(judge_run(run)) == dumps(live)
+
+
+def test_a_driver_that_does_not_answer_is_asked_nothing_more(tmp_path):
+    class Hangs(FakeRig):
+        def run(self, command, *args, **kwargs):
+            if "topo -m" not in command:
+                return super().run(command, *args, **kwargs)
+            self.asked.append(command)
+            reply = CommandReply(command=command, exit_status=124, stdout="", stderr="")
+            self.record(reply)
+            return self.result(124, command.encode(), b"", b"")
+
+    run = run_of(tmp_path, rig1=h.readings())
+    backend = Hangs(partial(run.append_command, "rig1"))
+    host = Host(backend)
+    backend.set_host(host)
+    live = judge_run(run, {"rig1": host})
+    assert not [line for line in backend.asked if "nvlink -s" in line]
+    found = {v.check: v for v in live.rigs[0].verdicts}
+    assert found["topology.nvlink_speed"].verdict is Verdict.ERROR
+    assert "not asked" in found["topology.nvlink_speed"].reason
+    assert dumps(judge_run(run)) == dumps(live)
+
+
 def test_a_busy_rig_is_said_and_never_counted(tmp_path):
     users = "the rig is in use: alice is logged in on pts/0"
     run = run_of(tmp_path, rig1=h.readings(), rig2=h.readings(rig="rig2"))
@@ -191,7 +237,8 @@ def test_a_rig_that_was_lost_in_the_middle_keeps_what_was_measured(tmp_path):
 def test_a_command_without_an_answer_is_an_error_and_the_same_one_in_the_replay(tmp_path):
     run = run_of(tmp_path, rig1=h.readings())
     record = judge_run(run, {"rig1": fake(run, silent=("topo -m", "/sys/module"))})
-    assert set(bad(record)) == {"topology.nvlink[slot1-slot2]", "software.driver_version[rig]"}
+    speed = {f"topology.nvlink_speed[{slot}]" for slot in (h.SLOT1, h.SLOT2)}
+    assert set(bad(record)) == {"topology.nvlink[slot1-slot2]", "software.driver_version[rig]"} | speed
     assert "connection lost at" in bad(record)["topology.nvlink[slot1-slot2]"]
     assert dumps(judge_run(run)) == dumps(record)
 
@@ -324,6 +371,8 @@ def test_without_load_only_what_needs_none_is_listed(tmp_path):
             "all_burn_seconds": 0,
             "train": False,
             "workloads": (),
+            "wakes": 0,
+            "step_load_seconds": 0,
         }
     )
     run = RunDir.create(tmp_path, "check", rigs=[RunRig(name="rig1", spec=h.spec(), profile=quiet)])
