@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rigctl.checks import ecc
+from rigctl.checks import ecc, host_memory
 
 if TYPE_CHECKING:
     from rigctl.acceptance.plugin import Judge
@@ -25,3 +25,9 @@ def test_ecc(spec: RigSpec, readings: Readings, profile: ProfileSpec, baseline: 
 def test_remapped_rows(spec: RigSpec, readings: Readings, profile: ProfileSpec, judge: Judge) -> None:
     """No row of a card's memory waits to be replaced, or could not be."""
     judge(ecc.remapped_rows(spec, readings, profile))
+
+
+@pytest.mark.check("memory.host")
+def test_host_memory(spec: RigSpec, readings: Readings, judge: Judge) -> None:
+    """What was written into the host's memory came back as it was."""
+    judge(host_memory.host_memory(spec, readings))

@@ -74,8 +74,24 @@ def _disk(spec: RigSpec, _facts: Facts) -> dict[str, Any]:
     return script("disk", arguments, python="system", needs_cards=False)
 
 
+HOST_MEMORY_LIMIT_S = 15_000
+"""More than a test of the host's memory may ask for, seconds."""
+
+
+def _host_memory(spec: RigSpec, _facts: Facts) -> dict[str, Any]:
+    asked = spec.host_memory
+    arguments = {"seconds": asked.seconds, "share": asked.share_of_free} if asked is not None else {}
+    return script("host_memory", arguments, python="system", needs_cards=False)
+
+
 WORKLOADS: tuple[Workload, ...] = (
     Workload("disk", DISK_LIMIT_S, lambda _spec: 2 * DISK_JOB_S, _disk),
+    Workload(
+        "host_memory",
+        HOST_MEMORY_LIMIT_S,
+        lambda spec: None if spec.host_memory is None else spec.host_memory.seconds,
+        _host_memory,
+    ),
     Workload("p2p", P2P_LIMIT_S, _p2p_s, _p2p),
     COMPUTE,
     GPU_MEMORY,

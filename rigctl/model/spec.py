@@ -267,6 +267,15 @@ class ComputeSpec(_Literal):
         return self
 
 
+class HostMemorySpec(_Literal):
+    """The test of the host's memory, in profiles that ask for `host_memory`."""
+
+    seconds: float = Field(default=300, ge=1, le=14_400)
+    """How long patterns are written and compared, seconds."""
+    share_of_free: float = Field(default=0.8, gt=0, le=0.9)
+    """How much of what is free is tested."""
+
+
 class SpecFile(_Literal):
     """`rig_spec` as it is written in a file."""
 
@@ -276,6 +285,7 @@ class SpecFile(_Literal):
     settings: SettingsSpec | None = None
     wall_meter: WallMeterSpec | None = None
     training: TrainingSpec | None = None
+    host_memory: HostMemorySpec | None = None
     compute: ComputeSpec | None = None
     allow_step_load: bool = False
     """Whether cards and CPU may be switched on and off together: a supply that is too weak goes off."""
@@ -314,6 +324,7 @@ class RigSpec(_Literal):
     settings: SettingsSpec | None = None
     wall_meter: WallMeterSpec | None = None
     training: TrainingSpec | None = None
+    host_memory: HostMemorySpec | None = None
     compute: ComputeSpec | None = None
     allow_step_load: bool = False
     sources: dict[str, str] = Field(default_factory=dict)
@@ -327,7 +338,7 @@ class RigSpec(_Literal):
         return f"{self.origin}: {key}" + (f" ({stated})" if stated else "")
 
 
-Workload = Literal["disk", "p2p", "compute", "gpu_memory", "train_all", "dcgm"]
+Workload = Literal["disk", "host_memory", "p2p", "compute", "gpu_memory", "train_all", "dcgm"]
 """What a profile can ask for beside burns and training; each is one step of that name, in this order."""
 
 

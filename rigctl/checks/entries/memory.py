@@ -6,6 +6,14 @@ from rigctl.checks.info import CARD, CheckInfo
 
 ENTRIES = (
     CheckInfo(
+        "memory.host",
+        "what was written into the host's memory came back as it was",
+        ("host_memory",),
+        requires=("stress-ng", "systemd-run"),
+        limit_from=("no error; stress-ng compares what it wrote",),
+        fix="undo overclocks of the memory (XMP, EXPO), then test the modules one by one",
+    ),
+    CheckInfo(
         "memory.ecc",
         "no error of a card's memory stayed uncorrected",
         nvml=True,
