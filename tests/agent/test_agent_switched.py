@@ -7,15 +7,19 @@ import os
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from rigctl.agent import commands, main
+from rigctl.agent.errors import AgentError, Busy
 from rigctl.agent.loads import command_for
 from rigctl.agent.places import Places
-from rigctl.agent.plan import parse_plan
+from rigctl.agent.plan import Script, Step, parse_plan
 from rigctl.agent.scripts import blas, switched
 from rigctl.agent.scripts.blas import LoadError
+from rigctl.agent.steps import Steps
 from rigctl.measure.claim import Claim
 from rigctl.measure.plan import build_plan, step_seconds
 from rigctl.measure.switched import switched_step
@@ -183,6 +187,37 @@ def test_an_accepted_rig_is_stepped_only_where_the_profile_asks_always():
     assert "step_load" not in step_seconds(h.spec(), once, first=False)
     plan = build_plan("run1", h.spec(), once, h.facts(), Claim(), baseline=h.baseline())
     assert [step["name"] for step in plan["steps"]][-1] == "idle_to_load"
+
+
+def test_while_cards_are_switched_no_temperature_is_carried_on():
+    class Runs:
+        pid, overran, ends = 1, False, False
+
+        def poll(self, now_s):
+            return 0 if now_s > 5 else None
+
+    script = Script("switched", "system", {}, needs_cards=True, switches=True)
+    steps = Steps(
+        [Step("step_load", 9, ("script",), script=script), Step("idle", 1, ())],
+        lambda _kind, _step: (Runs(), ()),
+        lambda *_words, **_detail: None,
+    )
+    assert not steps.switches
+    steps.tick(1.0)
+    assert steps.switches
+    steps.tick(6.0)
+    assert not steps.switches
+
+
+def test_a_refusal_because_of_somebody_is_told_apart_from_what_is_broken(capsys, monkeypatch):
+    for error, busy in ((Busy("the rig is in use: bob", "ask bob"), True), (AgentError("no systemd"), False)):
+        monkeypatch.setattr(commands, "probes", partial(fail_with, error))
+        assert main.main(["probes"]) == 1
+        assert json.loads(capsys.readouterr().out)["busy"] is busy
+
+
+def fail_with(error):
+    raise error
 
 
 def test_the_limit_of_a_step_is_more_than_its_stages_take():
