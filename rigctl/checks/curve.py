@@ -26,6 +26,8 @@ REST = ("before", "idle")
 """Steps in which nothing runs yet."""
 BELIEVED_C = (0.0, 150.0)
 """No card that works is at 0 °C or below, and none lives at 150 °C."""
+BELIEVED_MARGIN_C = (-150.0, 150.0)
+"""So no card is further than that from slowing down, on either side."""
 
 
 class Curve(NamedTuple):
@@ -98,8 +100,8 @@ def read_curve(readings: Readings, step: str, uuid: str, sensor: str = "temp_c")
     times, temps = zip(*points, strict=True)
     if any(later <= earlier for earlier, later in pairwise(times)):
         return Spoilt("samples of the burn are out of order in time", _telemetry(readings))
-    absurd = [c for c in temps if not BELIEVED_C[0] < c < BELIEVED_C[1]]
-    if absurd and sensor != "margin_c":
+    least, most = BELIEVED_MARGIN_C if sensor == "margin_c" else BELIEVED_C
+    if absurd := [c for c in temps if not least < c < most]:
         return Spoilt(f"{absurd[0]:g} °C in {len(absurd)} of {len(temps)} loaded samples is no temperature", _BROKEN)
     if sensor == "temp_c" and _stuck(readings, uuid, temps):
         return Spoilt(f"the sensor says {temps[0]:g} °C at rest and under load alike, in every sample", _BROKEN)

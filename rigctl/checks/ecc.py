@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from rigctl.model.verdict import CheckVerdict
 
 GCM = "the default of facebookresearch/gcm"
+MOST_ROWS = 1 << 20
+"""No card has as many spare rows: an A100 has 512 (NVIDIA, GPU Memory Error Management)."""
 ABSURD = 1 << 60
 """No card counts so far: such a figure is a wrong answer."""
 _AGAIN = "look at the kernel log, then accept the rig again"
@@ -178,7 +180,7 @@ def remapped_rows(spec: RigSpec, readings: Readings, profile: ProfileSpec) -> li
 
 
 def _rows(say: Say, rig: str, rows: RemappedRows) -> CheckVerdict:
-    if not (0 <= rows.corrected < ABSURD and 0 <= rows.uncorrected < ABSURD):
+    if not (0 <= rows.corrected < MOST_ROWS and 0 <= rows.uncorrected < MOST_ROWS):
         return say.error(f"{rows.corrected} and {rows.uncorrected} remapped rows are no counts", _AGAIN)
     told = f"{rows.uncorrected} rows replaced for uncorrected errors, {rows.corrected} for corrected ones"
     if rows.failed:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 MOST_MIB = 1 << 20
 """No card has as much memory, MiB."""
+MOST_GENERATION, MOST_LANES = 8, 32
+"""The newest published generation of PCI Express is 7 (PCI-SIG, June 2025); its links have at most 32 lanes."""
 _SEATING = "power the rig off; check the card's power cables, riser and slot"
 
 
@@ -83,7 +85,7 @@ def pcie_gen(spec: RigSpec, readings: Readings, profile: ProfileSpec) -> list[Ch
     say = Say(
         "topology.pcie_gen", expected=spec.parts.pcie_gen_under_load, source=spec.source("parts.pcie_gen_under_load")
     )
-    return _lanes(say, spec, readings, profile, _Lanes(lambda gpu: gpu.pcie_gen, "PCIe generation {}"))
+    return _lanes(say, spec, readings, profile, _Lanes(lambda gpu: gpu.pcie_gen, "PCIe generation {}", MOST_GENERATION))
 
 
 def pcie_width(spec: RigSpec, readings: Readings, profile: ProfileSpec) -> list[CheckVerdict]:
@@ -94,7 +96,7 @@ def pcie_width(spec: RigSpec, readings: Readings, profile: ProfileSpec) -> list[
         unit="lanes",
         source=spec.source("parts.pcie_width_under_load"),
     )
-    return _lanes(say, spec, readings, profile, _Lanes(lambda gpu: gpu.pcie_width, "PCIe x{}"))
+    return _lanes(say, spec, readings, profile, _Lanes(lambda gpu: gpu.pcie_width, "PCIe x{}", MOST_LANES))
 
 
 class _Lanes(NamedTuple):
@@ -102,6 +104,7 @@ class _Lanes(NamedTuple):
 
     read: Callable[[GpuSample], int | None]
     words: str
+    most: int
 
 
 def _lanes(say: Say, spec: RigSpec, readings: Readings, profile: ProfileSpec, lanes: _Lanes) -> list[CheckVerdict]:
@@ -113,8 +116,8 @@ def _lanes(say: Say, spec: RigSpec, readings: Readings, profile: ProfileSpec, la
         if not busy:
             return say.error(*load.why_no_load(readings, steps[0]))
         seen = [figure for one in busy if (figure := lanes.read(one.gpu)) is not None]
-        if len(seen) < load.FEWEST:
-            return say.error(f"{len(seen)} of {len(busy)} loaded samples tell it", f"nvidia-smi -q on {readings.rig}")
+        if why := _no_figures(lanes, seen, len(busy)):
+            return say.error(why, f"nvidia-smi -q on {readings.rig}")
         lowest, text = min(seen), lanes.words.format(min(seen))
         if asked is None:
             return say.unlearned(f"{text} under load", lowest, readings.rig)
@@ -128,3 +131,12 @@ def _lanes(say: Say, spec: RigSpec, readings: Readings, profile: ProfileSpec, la
         return say.passed(f"{text} in all {len(seen)} loaded samples", lowest)
 
     return each_card(say, spec, readings, judge)
+
+
+def _no_figures(lanes: _Lanes, seen: list[int], busy: int) -> str | None:
+    """Say why what the loaded samples tell of the lanes cannot be judged."""
+    if len(seen) < load.FEWEST:
+        return f"{len(seen)} of {busy} loaded samples tell it"
+    if absurd := [figure for figure in seen if not 0 < figure <= lanes.most]:
+        return f"{lanes.words.format(absurd[0])} in {len(absurd)} of {len(seen)} loaded samples: there is no such"
+    return None

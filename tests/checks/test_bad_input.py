@@ -16,9 +16,10 @@ from rigctl.model.verdict import Verdict
 from . import bad_input
 from . import healthy as h
 from .healthy_compute import diagnosis
-from .test_fail import tools, under_load
+from .test_fail import tools, trained, under_load
 from .test_healthy import all_verdicts
 
+TRAINING = "throughput.training"
 JUDGED = [info.id for info in CATALOGUE.values() if not info.afterwards]
 NO_FIGURE = {
     "measure.reached": "the connection's own word",
@@ -67,6 +68,11 @@ def test_a_bad_figure_is_no_pass(check, kind):
     if (check, kind) not in PASSES_ALL_THE_SAME:
         assert [v for v in found if v.verdict is Verdict.PASS] == []
     assert all(v.fix for v in found if v.verdict in (Verdict.FAIL, Verdict.ERROR))
+
+
+def test_without_the_bad_figures_each_check_passes():
+    found = all_verdicts(readings=bad_input.outspoken(), baseline=h.baseline())
+    assert {v.key: v.verdict for v in found if v.verdict is not Verdict.PASS} == {}
 
 
 @pytest.mark.parametrize(("check", "kind"), PASSES_ALL_THE_SAME)
@@ -336,13 +342,52 @@ def test_what_json_does_not_know_was_not_measured(word):
 def limits_of_power(watts):
     gpus = (h.gpu(0), h.gpu(1, power_limit_w=watts, power_default_w=watts, power_max_w=watts))
     spec = h.spec(software={"power_limit_w": None})
-    found = all_verdicts(spec, h.readings(facts=h.facts(gpus=gpus), **under_load(limit_w=watts)))
+    limited = samples(
+        lambda _n, s: {"gpus": (s.gpus[0], *(one.model_copy(update={"limit_w": watts}) for one in s.gpus[1:]))}
+    )
+    found = all_verdicts(spec, h.readings(facts=h.facts(gpus=gpus), **limited))
     return next(v for v in found if v.key == f"power.limit[{h.SLOT2}]")
 
 
-@pytest.mark.parametrize("watts", [0.0, -7.0, 2000.001])
-def test_what_is_no_power_limit_is_an_error(watts):
-    assert limits_of_power(watts).verdict is Verdict.ERROR
+@pytest.mark.parametrize(
+    ("margin_c", "verdict"), [(-150.0, "ERROR"), (-149.9, "FAIL"), (149.9, "PASS"), (150.0, "ERROR")]
+)
+def test_what_is_no_distance_from_slowing_down_is_an_error(margin_c, verdict):
+    found = all_verdicts(readings=h.readings(**under_load(margin_c=margin_c)))
+    assert next(v for v in found if v.key == f"thermals.hotspot_temp[{h.SLOT2}]").verdict is Verdict[verdict]
+
+
+@pytest.mark.parametrize(
+    ("watts", "verdict"), [(0.0, "ERROR"), (-7.0, "ERROR"), (0.1, "PASS"), (2000.0, "PASS"), (2000.1, "ERROR")]
+)
+def test_what_is_no_power_limit_is_an_error(watts, verdict):
+    assert limits_of_power(watts).verdict is Verdict[verdict]
+
+
+@pytest.mark.parametrize(
+    ("changes", "check", "verdict"),
+    [
+        ({"pcie_gen": 0}, "topology.pcie_gen", "ERROR"),
+        ({"pcie_gen": 1}, "topology.pcie_gen", "FAIL"),
+        ({"pcie_gen": 8}, "topology.pcie_gen", "WARN"),
+        ({"pcie_gen": 9}, "topology.pcie_gen", "ERROR"),
+        ({"pcie_width": 0}, "topology.pcie_width", "ERROR"),
+        ({"pcie_width": 1}, "topology.pcie_width", "FAIL"),
+        ({"pcie_width": 32}, "topology.pcie_width", "WARN"),
+        ({"pcie_width": 33}, "topology.pcie_width", "ERROR"),
+    ],
+)
+def test_what_is_no_number_of_lanes_is_an_error(changes, check, verdict):
+    found = all_verdicts(readings=h.readings(**under_load(**changes)))
+    assert next(v for v in found if v.key == f"{check}[{h.SLOT2}]").verdict is Verdict[verdict]
+
+
+@pytest.mark.parametrize(
+    ("rate", "verdict"), [(0, "ERROR"), (-1, "ERROR"), (1, "FAIL"), (1e8 - 1, "PASS"), (1e8, "ERROR")]
+)
+def test_what_is_no_rate_of_training_is_an_error(rate, verdict):
+    (found,) = [v for v in all_verdicts(readings=h.readings(**trained(tokens_per_s=rate))) if v.check == TRAINING]
+    assert found.verdict is Verdict[verdict]
 
 
 @pytest.mark.parametrize(

@@ -138,9 +138,9 @@ def test_errors_between_two_runs_are_told_by_what_the_card_remembers(then, now, 
         ({"banks": None}, Verdict.PASS, "0 rows"),
         ({"corrected": -1}, Verdict.ERROR, "no counts"),
         ({"uncorrected": -1}, Verdict.ERROR, "no counts"),
-        ({"corrected": ecc.ABSURD}, Verdict.ERROR, "no counts"),
-        ({"uncorrected": ecc.ABSURD}, Verdict.ERROR, "no counts"),
-        ({"corrected": ecc.ABSURD - 1, "uncorrected": ecc.ABSURD - 1}, Verdict.PASS, "rows"),
+        ({"corrected": ecc.MOST_ROWS}, Verdict.ERROR, "no counts"),
+        ({"uncorrected": ecc.MOST_ROWS}, Verdict.ERROR, "no counts"),
+        ({"corrected": ecc.MOST_ROWS - 1, "uncorrected": ecc.MOST_ROWS - 1}, Verdict.PASS, "rows"),
     ],
 )
 def test_remapped_rows(changes, verdict, word):
