@@ -31,9 +31,11 @@ PREFACE = """# Checks and faults
 
 Written by `make check-pages` from the catalogues of checks and of faults. A fault is broken on a simulated rig
 ([faults.md](faults.md)), and the check finds it by measuring. Checks without a fault have no counterpart on a machine
-without cards, or break too little to be a fault of their own: they are shown to fail on recorded readings, as every
-other check is too (`tests/checks/test_fail.py`).
+without cards, or break too little to be a fault of their own. Every check, with or without one, is shown to fail on
+recorded readings (`tests/checks/test_fail.py`), and to pass on no bad reading: absent, `N/A`, no number, negative,
+absurd, stuck, out of order (`tests/checks/test_bad_input.py`).
 """
+NO_FAULT = "recorded readings alone"
 
 
 def pages() -> dict[str, str]:
@@ -88,7 +90,10 @@ def _section(subject: str, infos: list[CheckInfo]) -> str:
 
 
 def _table() -> str:
-    checks = [(_link(info.id), ", ".join(_fault_link(one) for one in finders(info.id))) for info in CATALOGUE.values()]
+    checks = [
+        (_link(info.id), ", ".join(_fault_link(one) for one in finders(info.id)) or NO_FAULT)
+        for info in CATALOGUE.values()
+    ]
     faults = [
         (_fault_link(one), ", ".join(_link(check) for check in one.found_by) or "no check", str(int(one.exit_code)))
         for one in catalogue()

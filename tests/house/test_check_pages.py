@@ -7,6 +7,9 @@ import re
 
 import pytest
 
+from rigctl.checks.catalogue import CATALOGUE
+from tests.checks.test_fail import CANNOT_FAIL, FAILS
+
 from .source_tree import REPO
 
 
@@ -35,6 +38,13 @@ def test_each_link_to_a_fault_leads_to_its_heading(writer):
     headings = set(re.findall(r"^## (\w+)$", (REPO / "docs/faults.md").read_text(encoding="utf-8"), re.MULTILINE))
     linked = {name for text in writer.pages().values() for name in re.findall(r"faults\.md#(\w+)\)", text)}
     assert linked <= headings
+
+
+def test_what_has_no_fault_is_shown_on_recorded_readings(writer):
+    afterwards = {info.id for info in CATALOGUE.values() if info.afterwards}  # tests/spec/test_waivers.py
+    without = {check for check in CATALOGUE if not writer.finders(check)}
+    assert without <= set(FAILS) | set(CANNOT_FAIL) | afterwards
+    assert writer.pages()[writer.TABLE].count(writer.NO_FAULT) == len(without)
 
 
 def test_a_page_without_its_marks_is_named(writer):
