@@ -30,6 +30,7 @@ from rigctl.cli import (
     report,
     sim,
     spec,
+    upgrade,
 )
 from rigctl.cli.common import print_error, print_rigctl_error
 from rigctl.errors import ExitCode, RigctlError
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
 _COMMANDS = (
-    *(demo, init, bootstrap, doctor, provision, check, accept, judge, report),
+    *(demo, init, bootstrap, doctor, provision, check, accept, judge, report, upgrade),
     *(power, identify, evidence, spec, compat, bundle, sim),
 )
 """In the order of the help page."""

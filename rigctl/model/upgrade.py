@@ -99,6 +99,8 @@ class Capture(_Plain):
     """`slot1-slot2 NV4` and so on, as the rig showed them."""
     containers: tuple[str, ...] = ()
     """Containers that ran and start by themselves."""
+    inventory: str | None = None
+    """What the rig's own file of upgrades in the inventory said; None: there was none."""
 
 
 class PlannedPackage(_Plain):
@@ -130,13 +132,14 @@ class RigPlan(_Plain):
     """Why the rig would be refused; empty: it can be upgraded."""
     busy: tuple[str, ...] = ()
     """Who uses it now."""
-    expected_s: float | None = None
-    """How long it is expected to be out of use, seconds."""
+    inventory: dict[str, str] = Field(default_factory=dict)
+    """Role variables that the inventory does not say yet."""
 
     @property
     def nothing_to_do(self) -> bool:
-        """Whether the rig already is as asked."""
-        return not self.refusals and self.has == {**self.has, **self.gets} and not self.packages
+        """Whether the rig, and the inventory of it, already are as asked."""
+        same = self.has == {**self.has, **self.gets}
+        return same and not self.refusals and not self.packages and not self.inventory
 
 
 class Step(StrEnum):

@@ -105,11 +105,14 @@ def wait_until_gone(system: System, limit_s: float) -> bool:
     return True
 
 
-def wait_until_back(system: System, limit_s: float) -> str | None:
-    """The boot id of the rig once it answers again; None where it does not within this time."""
+def wait_until_back(system: System, limit_s: float, other_than: str | None = None) -> str | None:
+    """The boot id of the rig once it answers again; None where it does not within this time.
+
+    `other_than`: the boot that is to end; a rig that still answers from it is waited for.
+    """
     deadline = time.monotonic() + limit_s
     while time.monotonic() < deadline:
-        if system.answers() and (boot_id := system.boot_id()):
+        if system.answers() and (boot_id := system.boot_id()) and boot_id != other_than:
             return boot_id
         time.sleep(LOOK_S)
     return None

@@ -6,6 +6,7 @@ import json
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from rigctl import assets
 from rigctl.errors import CommandFailed
 from rigctl.upgrade.port import StepFailed
 
@@ -28,14 +29,16 @@ main(sys.argv[1])
 
 
 def script() -> bytes:
-    """Return the whole program, as Python reads it from standard input."""
-    folder = files("rigctl.upgrade") / "on_rig"
-    sources = {
+    """Return the whole program as Python reads it from standard input, with the roles' scripts that choose a driver."""
+    folder, roles = files("rigctl.upgrade") / "on_rig", assets.roles_dir()
+    driver = {path.stem: path.read_text(encoding="utf-8") for path in (roles / "nvidia_driver" / "files").glob("*.py")}
+    restart = {"reboot_look": (roles / "reboot" / "files" / "look.py").read_text(encoding="utf-8")}
+    own = {
         "on_rig" if path.name == "__init__.py" else f"on_rig.{path.name.removesuffix('.py')}": path.read_text("utf-8")
         for path in folder.iterdir()
         if path.name.endswith(".py")
     }
-    return f"_SOURCES = {sources!r}\n{_PRELUDE}".encode()
+    return f"_SOURCES = {driver | restart | own!r}\n{_PRELUDE}".encode()
 
 
 def ask(connection: Commands, request: dict[str, Any], timeout_s: float) -> dict[str, Any]:

@@ -174,10 +174,8 @@ class Machine:
     def _drained(self) -> dict[str, Any]:
         others = self.drain.drain(self._reason)
         deadline = time.monotonic() + self.rules.drain_limit_s
-        while users := (*self.drain.jobs(), *self.port.users()):
-            if self.rules.evict_users and not self.drain.jobs():
-                self.port.evict()
-            elif time.monotonic() >= deadline:
+        while users := self._in_use():
+            if time.monotonic() >= deadline:
                 raise StepFailed(
                     f"still used after {self.rules.drain_limit_s:.0f} s: {', '.join(users)}",
                     "ask them, wait longer (--drain-minutes), or make them leave (--evict-users)",
@@ -186,6 +184,10 @@ class Machine:
             if self.stop.wait(LOOK_S):
                 raise Stopped
         return {"drained_by_others": others}
+
+    def _in_use(self) -> tuple[str, ...]:
+        """A scheduler's jobs end by themselves; others are waited for too, unless they are to be made to leave."""
+        return self.drain.jobs() if self.rules.evict_users else (*self.drain.jobs(), *self.port.users())
 
     def _before(self) -> dict[str, Any]:
         smoke = self.port.smoke("before")

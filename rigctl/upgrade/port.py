@@ -51,11 +51,8 @@ class RigPort(Protocol):
     def users(self) -> tuple[str, ...]:
         """Who uses cards or processor, in words, jobs of a scheduler included."""
 
-    def evict(self) -> None:
-        """Make users leave."""
-
     def smoke(self, label: str) -> Smoke:
-        """Accept the rig with its profile `smoke`."""
+        """Accept the rig with its profile `smoke`; who still uses it is made to leave where that was asked for."""
 
     def change(self, wishes: Wishes) -> None:
         """Stop what holds the cards, write the wishes into the inventory, provision. Raises StepFailed."""

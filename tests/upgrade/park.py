@@ -97,9 +97,6 @@ class FakeRig:
         self._does("users")
         return ()
 
-    def evict(self) -> None:
-        self._does("evict")
-
     def smoke(self, label: str) -> Smoke:
         self._does(f"smoke {label}")
         bad = self.wrong == f"unfit_{label}"

@@ -90,12 +90,12 @@ def restore(run_id: str, before: dict[str, Any]) -> dict[str, Any]:
     """Put packages, marks, files and folders back as they were; can be done again. Raises Refused."""
     here = folder(run_id)
     _finish_dpkg()
-    _put_files_back(before["files"])
+    put_files_back(before["files"])
     changed = _put_packages_back(here / "debs", before["packages"])
     _put_marks_back(before["packages"])
-    _put_files_back(before["files"])  # packages bring files of their own
+    put_files_back(before["files"])  # packages bring files of their own
     for copy in sorted((here / "folders").glob("*")) if (here / "folders").is_dir() else ():
-        _put_folder_back(copy)
+        put_folder_back(copy)
     must("ldconfig")
     if changed and shutil.which("update-initramfs"):
         must("update-initramfs", "-u", timeout_s=APT_S)
@@ -151,7 +151,7 @@ def _put_marks_back(before: list[dict[str, Any]]) -> None:
             must("apt-mark", mark, *differ)
 
 
-def _put_files_back(before: dict[str, str | None], root: str = "/") -> None:
+def put_files_back(before: dict[str, str | None], root: str = "/") -> None:
     """Write what was there, remove what was not; only under the patterns that were captured."""
     now = files(FILES, root)
     for path in sorted(now.keys() - {path for path, content in before.items() if content is not None}):
@@ -166,7 +166,7 @@ def _put_files_back(before: dict[str, str | None], root: str = "/") -> None:
             part.replace(target)
 
 
-def _put_folder_back(copy: Path) -> None:
+def put_folder_back(copy: Path) -> None:
     """Let the copy stand where the folder stood; the copy itself stays, for the step may be done again."""
     path = Path(unquote(copy.name))
     fresh, old = path.with_name(path.name + ".gpu-rig-new"), path.with_name(path.name + ".gpu-rig-old")

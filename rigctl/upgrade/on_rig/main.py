@@ -5,10 +5,11 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from . import held, kept, state
+from . import held, kept, planning, state
 from .state import Refused
 
 WORK: dict[str, Callable[..., dict[str, Any]]] = {
+    "plan": planning.plan,
     "capture": state.capture,
     "keep": kept.keep,
     "restore": kept.restore,

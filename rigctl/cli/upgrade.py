@@ -1,0 +1,212 @@
+"""`rigctl upgrade`: drivers, toolkits, PyTorch and kernels over rigs in use, one canary first, and back if it fails."""
+
+from __future__ import annotations
+
+import signal
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.text import Text
+
+from rigctl.cli.common import (
+    DEFAULT_RUNS,
+    EvictOpt,
+    IgnoreLockOpt,
+    InventoryOpt,
+    JsonOpt,
+    RigsArg,
+    RunsOpt,
+    console,
+    emit_json,
+)
+from rigctl.cli.watching import watching
+from rigctl.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Iterator
+    from pathlib import Path
+    from types import FrameType
+
+    from rigctl.upgrade.run import Upgrade, UpgradeOutcome
+
+EPILOG = "Example: rigctl upgrade --driver 535 --canary rig1 --max-unavailable 25% -i ./inventory"
+
+DriverOpt = Annotated[
+    str | None, typer.Option("--driver", metavar="BRANCH", help="A branch (535), or a whole version.")
+]
+CudaOpt = Annotated[str | None, typer.Option("--cuda", metavar="VERSION", help="A CUDA toolkit, such as 12.2.")]
+TorchOpt = Annotated[str | None, typer.Option("--torch", metavar="VERSION", help="A PyTorch, such as 2.1.2.")]
+CanaryOpt = Annotated[str | None, typer.Option("--canary", metavar="RIG", help="This rig first. [default: least busy]")]
+OutOpt = Annotated[
+    str, typer.Option("--max-unavailable", metavar="N|P%", help="So many rigs out of use at once, at most.")
+]
+FailuresOpt = Annotated[int, typer.Option("--max-failures", min=0, help="So many rigs may fail before it stops.")]
+SettleOpt = Annotated[float, typer.Option("--settle-minutes", min=0, help="How long to wait after the canary.")]
+DrainOpt = Annotated[float, typer.Option("--drain-minutes", min=0, help="How long to wait for jobs and users.")]
+BackOpt = Annotated[bool, typer.Option("--no-rollback", help="Leave a rig that failed as it is, drained.")]
+DryOpt = Annotated[bool, typer.Option("--dry-run", help="Say what each rig would get; change nothing.")]
+StatusOpt = Annotated[
+    bool, typer.Option("--status", help="How far the newest upgrade, or RIGS as a run's id, has come.")
+]
+ResumeOpt = Annotated[str | None, typer.Option("--resume", metavar="RUN", help="Go on with a run that was left.")]
+AbortOpt = Annotated[str | None, typer.Option("--abort", metavar="RUN", help="Take back what a run has begun.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("upgrade", epilog=EPILOG)(upgrade_command)
+
+
+def upgrade_command(
+    rigs: RigsArg = "all",
+    driver: DriverOpt = None,
+    cuda: CudaOpt = None,
+    torch: TorchOpt = None,
+    canary: CanaryOpt = None,
+    max_unavailable: OutOpt = "1",
+    max_failures: FailuresOpt = 0,
+    settle_minutes: SettleOpt = 10,
+    drain_minutes: DrainOpt = 60,
+    no_rollback: BackOpt = False,
+    evict_users: EvictOpt = False,
+    ignore_lock: IgnoreLockOpt = False,
+    dry_run: DryOpt = False,
+    status: StatusOpt = False,
+    resume: ResumeOpt = None,
+    abort: AbortOpt = None,
+    inventory: InventoryOpt = None,
+    runs: RunsOpt = DEFAULT_RUNS,
+    as_json: JsonOpt = False,
+) -> None:
+    """Upgrade rigs in use: drained one after another, verified, given back; taken back where it fails."""
+    from rigctl.model.upgrade import Wishes  # noqa: PLC0415 - keeps `rigctl --help` fast
+    from rigctl.upgrade.start import UpgradeOptions  # noqa: PLC0415
+
+    options = UpgradeOptions(
+        wishes=Wishes(driver=driver, cuda=cuda, torch=torch),
+        inventory=inventory,
+        runs=runs,
+        rigs=rigs,
+        canary=canary,
+        max_unavailable=max_unavailable,
+        max_failures=max_failures,
+        settle_s=60 * settle_minutes,
+        drain_limit_s=60 * drain_minutes,
+        rollback=not no_rollback,
+        evict_users=evict_users,
+        ignore_lock=ignore_lock,
+    )
+    if sum((dry_run, status, resume is not None, abort is not None)) > 1:
+        raise UsageError("--dry-run, --status, --resume and --abort exclude each other", "give one of them")
+    if status:
+        _status(runs, "latest" if rigs == "all" else rigs, as_json=as_json)
+    elif resume is not None:
+        _drive(_left(runs, resume), as_json=as_json)
+    elif abort is not None:
+        _take_back(_left(runs, abort), as_json=as_json)
+    elif dry_run:
+        _plan(options, as_json=as_json)
+    else:
+        from rigctl.upgrade.start import begin  # noqa: PLC0415
+
+        _drive(begin(options), as_json=as_json)
+
+
+def _left(runs: Path, run_id: str) -> Upgrade:
+    from rigctl.store import RunDir  # noqa: PLC0415
+    from rigctl.upgrade.start import again  # noqa: PLC0415
+
+    return again(RunDir.open(runs, run_id, kind="upgrade"), runs)
+
+
+def _drive(upgrade: Upgrade, *, as_json: bool) -> None:
+    from rigctl.upgrade.run import driven_by_me  # noqa: PLC0415
+
+    for machine in upgrade.machines.values():
+        machine.reopen()
+    with driven_by_me(upgrade.run.path):
+        try:
+            with _stops(upgrade.stop), _watched(upgrade):
+                outcome = upgrade.drive()
+        except KeyboardInterrupt:
+            _print(upgrade.outcome(), upgrade)
+            raise
+    _end(outcome, upgrade, as_json=as_json)
+
+
+def _take_back(upgrade: Upgrade, *, as_json: bool) -> None:
+    from rigctl.upgrade.run import driven_by_me  # noqa: PLC0415
+
+    with driven_by_me(upgrade.run.path), _watched(upgrade):
+        outcome = upgrade.abort("aborted")
+    _end(outcome, upgrade, as_json=as_json)
+
+
+def _plan(options: Any, *, as_json: bool) -> None:
+    from rigctl.upgrade.dry_run import plan_fleet, print_plans  # noqa: PLC0415
+
+    planned = plan_fleet(options)
+    if as_json:
+        emit_json(planned.as_json())
+    else:
+        print_plans(planned, console)
+    raise typer.Exit(planned.exit_code)
+
+
+def _status(runs: Path, run_id: str, *, as_json: bool) -> None:
+    from rigctl.store import RunDir  # noqa: PLC0415
+    from rigctl.upgrade.show import status_of, status_table  # noqa: PLC0415
+
+    run = RunDir.open(runs, run_id, kind="upgrade")
+    rows = status_of(run)
+    if as_json:
+        emit_json({"run_id": run.run_id, "rigs": [row.as_json() for row in rows]})
+    else:
+        console.print(status_table(rows), Text(f"run {run.run_id}", style="dim"))
+    raise typer.Exit(ExitCode.OK)
+
+
+def _end(outcome: UpgradeOutcome, upgrade: Upgrade, *, as_json: bool) -> None:
+    if as_json:
+        ends = [one.model_dump(mode="json") for one in outcome.ends]
+        emit_json({"run_id": outcome.run_id, "rigs": ends, "exit_code": int(outcome.exit_code)})
+    else:
+        _print(outcome, upgrade)
+    raise typer.Exit(outcome.exit_code)
+
+
+def _print(outcome: UpgradeOutcome, upgrade: Upgrade) -> None:
+    from rigctl.upgrade.show import print_ends  # noqa: PLC0415
+
+    print_ends(outcome, upgrade, console)
+
+
+@contextmanager
+def _watched(upgrade: Upgrade) -> Iterator[None]:
+    from rigctl.upgrade.show import Board  # noqa: PLC0415
+
+    board = Board(upgrade.machines)
+    with watching(console, board.table, lambda ended: board.write_lines(console, ended)):
+        yield
+
+
+@contextmanager
+def _stops(stop: threading.Event) -> Iterator[None]:
+    """Let the first Ctrl-C end the run after the present steps; the second one leaves at once."""
+    known = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def told(_number: int, _frame: FrameType | None) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+        console.print("stopping once the present steps have ended; again: at once", style="yellow")
+
+    for number in known:
+        signal.signal(number, told)
+    try:
+        yield
+    finally:
+        for number, handler in known.items():
+            signal.signal(number, handler)

@@ -1,0 +1,69 @@
+"""What a driver would bring to this rig, by the role's own choice; and whether the rig would survive a restart.
+
+The scripts of the roles `nvidia_driver` and `reboot` are sent along; nothing but package lists is changed.
+"""
+
+import re
+import shutil
+import tempfile
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from .state import Refused, run
+
+_INSTALLED = re.compile(r"^Inst (\S+)(?: \[(\S+)\])? \((\S+)")
+_REMOVED = re.compile(r"^(?:Remv|Purg) (\S+)(?: \[(\S+)\])?")
+_FETCHED = re.compile(r"^'[^']*' (\S+)_[^_]*_[^_]*\.deb (\d+)")
+APT_S = 300
+
+
+def plan(driver: dict[str, Any] | None) -> dict[str, Any]:
+    """Say what the driver's role would do for these wishes (None: the driver stays), and what stands in its way."""
+    looked = import_module("reboot_look").look()
+    risks = [f"{one['risk']}: {one['found']}; {one['remedy']}" for one in looked["risks"]]
+    if driver is None:
+        return {"offer": None, "packages": [], "risks": risks}
+    offer = import_module("offers").look_at_offers(driver)
+    packages = simulated(offer["transaction"], offer["preferences"]) if offer["to_install"] else []
+    return {"offer": offer, "packages": packages, "risks": risks}
+
+
+def simulated(words: list[str], pins: str) -> list[dict[str, Any]]:
+    """Each package of the transaction: `version` (empty: it goes), `before` (empty: it is new), `bytes` to fetch."""
+    own = Path("/etc/apt/preferences.d/gpu-rig-nvidia-driver")
+    with tempfile.TemporaryDirectory() as parts:
+        for path in own.parent.iterdir():
+            if path != own and path.is_file():
+                shutil.copy(path, parts)
+        Path(parts, own.name).write_text(pins + "\n", encoding="utf-8")
+        settings = (
+            "-o", f"Dir::Etc::PreferencesParts={parts}", "--no-install-recommends", "--allow-downgrades",
+            "--allow-change-held-packages",
+        )  # fmt: skip
+        code, text, said = run("apt-get", "-s", "-q", *settings, "install", *words, timeout_s=APT_S)
+        uris = run("apt-get", "-y", "-qq", "--print-uris", *settings, "install", *words, timeout_s=APT_S)[1]
+    if code:
+        raise Refused(f"apt cannot do it: {' '.join((text + said).split())[-400:]}", "see `apt-get -s install` there")
+    return read_simulation(text, read_sizes(uris))
+
+
+def read_sizes(uris: str) -> dict[str, int]:
+    """`apt-get --print-uris` → package → bytes to fetch; what is in apt's cache already is not listed."""
+    found = (_FETCHED.match(line) for line in uris.splitlines())
+    return {one.group(1): int(one.group(2)) for one in found if one}
+
+
+def read_simulation(text: str, sizes: dict[str, int]) -> list[dict[str, Any]]:
+    """`apt-get -s install` → the packages that come, change and go, in apt's order."""
+    found = []
+    for line in text.splitlines():
+        comes, goes = _INSTALLED.match(line), _REMOVED.match(line)
+        if comes:
+            name, before, version = comes.groups()
+            found.append({"name": name, "version": version, "before": before or "", "bytes": sizes.get(name, 0)})
+        elif goes:
+            found.append({"name": goes.group(1), "version": "", "before": goes.group(2) or "", "bytes": None})
+    # A package that is unpacked anew is named twice, once as going.
+    coming = {one["name"] for one in found if one["version"]}
+    return [one for one in found if one["version"] or one["name"] not in coming]
