@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rigctl.checks import energy, power, thermals
+from rigctl.checks import brake, energy, power, thermals
 from rigctl.checks.causes import with_causes
 from rigctl.model.spec import ProfileSpec
 from rigctl.model.verdict import Verdict
@@ -23,6 +23,7 @@ def causes(*faults):
     readings = Burn(identity, faults, limit_w=480.0, burn_s=120).run()
     spec = h.spec(limits=LIMITS)
     found = [
+        *brake.brake(spec, readings),
         *thermals.throttle(spec, readings, PROFILE),
         *power.limit(spec, readings),
         *power.idle(spec, readings, None),
@@ -42,7 +43,7 @@ def test_a_healthy_rig_has_none():
     ("fault", "cause"),
     [
         (("power_limit_low", {"slot": "2"}), ("power.limit", Verdict.FAIL)),
-        (("power_brake", {"slot": "1"}), ("thermals.throttle", Verdict.FAIL)),
+        (("power_brake", {"slot": "1"}), ("power.brake", Verdict.FAIL)),
         (("idle_power_high", {}), ("power.idle", Verdict.FAIL)),
         (("wall_meter_stuck", {}), ("power.wall", Verdict.ERROR)),
         (("wall_meter_absurd", {}), ("power.wall", Verdict.ERROR)),
