@@ -8,7 +8,7 @@ import pytest
 
 from rigctl.acceptance.ahead import NVLINK, TOPO
 from rigctl.acceptance.asking import ask
-from rigctl.checks import counters, links, numa, p2p, topology
+from rigctl.checks import counters, fabric, links, numa, p2p, topology
 from rigctl.checks.probes import not_asked
 
 if TYPE_CHECKING:
@@ -85,6 +85,12 @@ def test_aer_card(spec: RigSpec, readings: Readings, judge: Judge) -> None:
 def test_pcie_replays(spec: RigSpec, readings: Readings, judge: Judge) -> None:
     """Each card sends few PCIe packets again."""
     judge(counters.pcie_replays(spec, readings))
+
+
+@pytest.mark.check("topology.fabric_manager")
+def test_fabric_manager(spec: RigSpec, readings: Readings, judge: Judge) -> None:
+    """The fabric manager runs, where the board has NVSwitches."""
+    judge(fabric.fabric_manager(spec, readings))
 
 
 @pytest.mark.check("topology.numa")

@@ -17,6 +17,7 @@ from .clock import boot_id
 from .cpu import CpuSensors
 from .cpu_clock import nominal_mhz
 from .errors import NvmlUnavailable
+from .fabric import fabric_manager
 from .pairs import pair_facts
 from .probes import bounded
 from .timekeeping import time_sync
@@ -34,6 +35,7 @@ def read_facts(gpu_burn_dir: str, torch_venv: str) -> dict[str, Any]:
         "numa_nodes": bus.numa_nodes(),
         "tools": tools.find_tools(gpu_burn_dir, torch_venv),
         "time_sync": time_sync(),
+        "fabric_manager": fabric_manager(),
         "users_logged_in": _users_logged_in(errors),
         "errors": errors,
         "missing": CpuSensors().missing(),

@@ -40,6 +40,7 @@ ORDER: tuple[str, ...] = (
     "identity.cards",
     "identity.card_firmware",
     "topology.gpu_memory",
+    "topology.fabric_manager",
     "topology.nvlink",
     "topology.nvlink_speed",
     "topology.nvlink_errors",

@@ -128,6 +128,8 @@ _SLOWER = (
     "throughput.tokens_per_joule",
 )
 """What is made of products of matrices and of reading memory."""
+_BY_SWITCHES = ("topology.nvlink", "topology.nvlink_speed", "topology.p2p_access", "throughput.training", *_P2P)
+"""What cards on NVSwitches lack while nobody manages those."""
 _BY_SETTINGS = (
     "topology.pcie_gen",
     "topology.pcie_width",
@@ -297,6 +299,7 @@ RULES: tuple[Rule, ...] = (
     Rule("software.driver_version", _nvml),
     Rule("topology.gpu_count", _card_gone),
     Rule("topology.gpu_model", _another_model, (Verdict.FAIL,)),
+    Rule("topology.fabric_manager", _whole_rig(*_BY_SWITCHES), (Verdict.FAIL,)),
     Rule("identity.settings", _whole_rig(*_BY_SETTINGS), (Verdict.FAIL,)),
     Rule("identity.cards", _same_card("topology.numa", "topology.pcie_gen", "topology.pcie_width"), (Verdict.FAIL,)),
     Rule("identity.card_firmware", _same_card("power.limit", "power.share_of_limit"), (Verdict.FAIL,)),

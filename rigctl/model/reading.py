@@ -241,6 +241,17 @@ class TimeSyncFacts(_Reading):
     """Why one of both is not known."""
 
 
+class FabricManagerFacts(_Reading):
+    """NVIDIA's fabric manager, which joins cards through NVSwitches."""
+
+    installed: bool | None = None
+    state: str | None = None
+    """As systemd says it: `active (running)`."""
+    version: str | None = None
+    reason: str | None = None
+    """Why something of it is not known."""
+
+
 class ProbeFacts(_Reading):
     """One bounded question to the driver, and how it went."""
 
@@ -292,6 +303,7 @@ class Facts(_Reading):
     """How long the driver took to answer for these facts."""
     tools: ToolFacts = ToolFacts()
     time_sync: TimeSyncFacts | None = None
+    fabric_manager: FabricManagerFacts | None = None
     users_logged_in: int = 0
     compute_processes: tuple[str, ...] = ()
     errors: tuple[str, ...] = ()

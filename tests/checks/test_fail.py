@@ -11,6 +11,7 @@ from rigctl.checks.catalogue import CATALOGUE
 from rigctl.model.reading import (
     DriverFacts,
     EccReading,
+    FabricManagerFacts,
     FilesystemFacts,
     KernelMessage,
     LinkFacts,
@@ -131,6 +132,7 @@ FAILS = {
     "topology.pcie_width": under_load(pcie_width=4),
     "kernel.clock": {"logs": h.with_logs(clock__json=json.dumps(h.CLOCK | {"rig_s": h.CLOCK["rig_s"] + 30}))},
     "kernel.time_sync": {"facts": h.facts(time_sync=TimeSyncFacts(service=False, synchronised=False))},
+    "topology.fabric_manager": {"facts": h.facts(fabric_manager=FabricManagerFacts(installed=False))},
     "memory.host": {
         "logs": h.with_logs(host_memory__json=h.host_memory(exit_status=2, said=["vm: detected 3 bit errors"]))
     },
@@ -210,6 +212,8 @@ STOPS = {
     "card": ({"sensor": "memory", "limit_from": "card"}, "highest temperature of its memory"),
     "memory": ({"sensor": "memory", "limit_from": "spec"}, "limits.guard_max_gpu_memory_temp_c"),
 }
+SPECS = {"topology.fabric_manager": h.spec(parts={"links": (), "nvswitch_links": 18})}
+"""Where a check fails on rigs of another kind only."""
 CANNOT_FAIL = {
     "measure.reached": "a rig that is not reached is an error",
     "measure.telemetry": "missing samples are an error",
@@ -225,7 +229,7 @@ def test_every_check_has_a_rig_on_which_it_fails():
 def test_it_fails(check):
     readings, profile = h.readings(**FAILS[check]), PROFILES.get(check, h.PROFILE)
     baseline = h.baseline() if check in FAILS_AGAINST_THE_ACCEPTED_RUN else None
-    verdicts = all_verdicts(readings=readings, profile=profile, baseline=baseline)
+    verdicts = all_verdicts(SPECS.get(check), readings, profile, baseline=baseline)
     failed = [v for v in verdicts if v.check == check and v.verdict is Verdict.FAIL]
     assert failed, [v for v in verdicts if v.check == check]
     for verdict in failed:

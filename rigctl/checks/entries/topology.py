@@ -24,6 +24,13 @@ ENTRIES = (
         fix="put the declared card in, or correct the spec",
     ),
     CheckInfo(
+        "topology.fabric_manager",
+        "the fabric manager runs, of the driver's own version",
+        requires=("NVSwitches", "nvidia-fabricmanager"),
+        limit_from=("parts.nvswitch_links", "the loaded driver"),
+        fix="install nvidia-fabricmanager of the driver's own version, and start it",
+    ),
+    CheckInfo(
         "topology.gpu_memory",
         "each card has the declared memory",
         nvml=True,
