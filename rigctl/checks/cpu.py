@@ -94,10 +94,9 @@ def _stuck(readings: Readings) -> bool:
 
 def _judge(say: Say, spec: RigSpec, readings: Readings, step: str, busy: list[Sample]) -> CheckVerdict:
     clocks = [one.cpu_mhz for one in busy if one.cpu_mhz is not None]
+    if odd := [mhz for mhz in clocks if not BELIEVED_MHZ[0] <= mhz <= BELIEVED_MHZ[1]]:
+        return say.error(f"a sample says {odd[0]:g} MHz", f"look at telemetry.jsonl of {readings.rig}")
     found = median(clocks)
-    if not all(BELIEVED_MHZ[0] <= mhz <= BELIEVED_MHZ[1] for mhz in clocks):
-        odd = min(clocks) if min(clocks) < BELIEVED_MHZ[0] else max(clocks)
-        return say.error(f"a sample says {odd:g} MHz", f"look at telemetry.jsonl of {readings.rig}")
     slowed, reason = _slowed(readings, step), f"{found:,.0f} MHz in the burn's last third"
     heat = f"; it slowed itself down for heat {slowed} times" if slowed else ""
     least = say.expected if isinstance(say.expected, float | int) else None

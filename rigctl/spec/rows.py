@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 from rigctl.checks.burn import burns
 from rigctl.checks.cards import cards
+from rigctl.checks.compute import FIGURES
 from rigctl.spec.parts import joined_pairs
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ _NO_SPREAD, _NO_REST = 59.9, 89.9
 """°C; above every rig, within the spec's bounds."""
 _NO_IDLE_W = 999.0
 """W; above every card at rest, within the spec's bounds."""
+_ANY_SIZE_GB = 0.001
+"""GB; below every disk."""
 _NO_WATTS, _ALL_WATTS = 20_000.0, 0.999
 """A nominal power and a tolerance between which every rig's power lies: 20 W to 40 kW."""
 
@@ -198,6 +201,10 @@ _NOT_SLOWED = Margin("", "a healthy card is not slowed down for heat or power br
 _TWO_SIDED = Margin("", "judged in both directions, with wall_power_tolerance_share on either side")
 _RATE = Margin("× 0.93", _REPEATS, factor=0.93)
 _DRIFT = Margin("+ 0.02", "the reading itself, about 1 % at either end of the burn", add=0.02)
+_CLOCK = Margin("× 0.93", "a warmer room, and burns of another length, which settle at other clocks", factor=0.93)
+_FILLS = Margin("× 0.50", "a disk gets slower as it fills, and its cache makes figures uneven", factor=0.50)
+_AS_LINKED = Margin("", "what both ends of the cable negotiated, exactly as seen")
+_AS_MADE = Margin("", "as the disk tells it")
 _TOKENS = Margin("× 0.90", f"{_REPEATS}, with one outlier of 14 %", factor=0.90)
 
 _COUNTER = "a healthy run counts none, and none is no limit; what may be counted is a choice"
@@ -205,6 +212,7 @@ _COUNTER = "a healthy run counts none, and none is no limit; what may be counted
 ROWS: tuple[Row, ...] = (
     Row("parts.pcie_gen_under_load", "topology.pcie_gen", "exactly", "", _AS_BUILT, step=1),
     Row("parts.pcie_width_under_load", "topology.pcie_width", "exactly", "lanes", _AS_BUILT, step=1),
+    Row("parts.min_disk_gb", "disk.size", "at least", "GB", _AS_MADE, opened={"parts.min_disk_gb": _ANY_SIZE_GB}),
     Row("limits.max_settled_gpu_temp_c", "thermals.settled_gpu_temp", "at most", "°C", _WARMER, step=1),
     Row(
         "limits.max_settled_gpu_memory_temp_c",
@@ -270,6 +278,12 @@ ROWS: tuple[Row, ...] = (
         step=1,
         opened={"limits.max_cpu_temp_c": _NO_TEMPERATURE},
     ),
+    Row("limits.min_cpu_mhz", "throughput.cpu_clock", "at least", "MHz", _CLOCK),
+    *(
+        Row(f"limits.min_disk_{way}_mb_per_s", "disk.speed", "at least", "MB/s", _FILLS, seen=found("disk.speed", way))
+        for way in ("read", "write")
+    ),
+    Row("limits.min_network_mbit_per_s", "network.link", "at least", "Mbit/s", _AS_LINKED, step=1),
     Row("limits.min_power_share_of_limit", "power.share_of_limit", "at least", "share", _SENSORS, step=0.01),
     Row(
         "limits.max_idle_power_w",
@@ -321,6 +335,11 @@ ROWS: tuple[Row, ...] = (
         when=_has_wall,
     ),
     Row("training.min_tokens_per_s", "throughput.training", "at least", "tokens/s", _TOKENS),
+    Row("training.min_all_tokens_per_s", "throughput.train_all", "at least", "tokens/s", _TOKENS),
+    Row("training.min_scaling_share", "throughput.scaling", "at least", "share", _RATE, step=0.01),
+    Row("training.min_p2p_gain", "throughput.p2p_gain", "at least", "×", _RATE, step=0.01),
+    Row("training.min_tokens_per_joule", "throughput.tokens_per_joule", "at least", "tokens/J", _TOKENS),
+    *(Row(f"compute.{one.key}", check, "at least", one.unit, _RATE) for check, one in FIGURES.items()),
 )
 """In the order of the spec."""
 
@@ -331,7 +350,12 @@ NOT_LEARNED: Mapping[str, str] = {
     "limits.max_probe_seconds": "how long a driver takes differs from boot to boot; a bound is a choice",
     "limits.max_gpu_c_per_w_rise_share": "a choice of people, not a reading",
     "limits.max_power_share_of_limit": "a choice of people, not a reading",
+    "limits.max_rate_fall_share": "a choice of people, not a reading",
+    "limits.max_twin_gap_share": "a choice of people, not a reading",
     "limits.wall_power_tolerance_share": "a choice of people, not a reading",
+    "limits.max_disk_used_pct": "what a disk's maker calls its endurance; a tighter one is a choice",
+    "limits.max_disk_media_errors": _COUNTER,
+    "limits.min_disk_free_gb": "a choice of people, not a reading",
     "limits.guard_max_gpu_memory_temp_c": "the card's own limit − 5 °C holds without it; a tighter one is a choice",
     "limits.guard_max_cpu_temp_c": "what the sensor calls critical − 5 °C holds without it; a tighter one is a choice",
 }

@@ -17,7 +17,7 @@ from rigctl.errors import UsageError
 from rigctl.inventory import load_fleet
 from rigctl.judge import judge_run
 from rigctl.model.reading import LinkFacts
-from rigctl.model.spec import LimitsSpec, PartsSpec, TrainingSpec
+from rigctl.model.spec import ComputeSpec, LimitsSpec, PartsSpec, TrainingSpec
 from rigctl.model.verdict import CheckVerdict, Verdict
 from rigctl.spec import Unfit, as_yaml, learn
 from rigctl.spec.parts import joined_pairs
@@ -52,7 +52,7 @@ def test_every_limit_has_its_row_or_a_reason_why_no_reading_gives_it():
     limits = {f"limits.{name}" for name in LimitsSpec.model_fields}
     assert limits == {key for key in {**BY_KEY, **NOT_LEARNED} if key.startswith("limits.")}
     assert not set(BY_KEY) & set(NOT_LEARNED)
-    known = {"parts": PartsSpec, "limits": LimitsSpec, "training": TrainingSpec}
+    known = {"parts": PartsSpec, "limits": LimitsSpec, "training": TrainingSpec, "compute": ComputeSpec}
     for row in ROWS:
         for key in (row.key, *row.opened):
             part, name = key.split(".")
@@ -76,6 +76,7 @@ def test_parts_are_exact_and_limits_have_their_margins(tmp_path):
         "min_gpu_memory_mib": 24564,
         "links": [{"slots": [1, 2], "kind": "nvlink", "links": 4}],
         "min_nvlink_gb_per_s": 14.0,
+        "min_disk_gb": 2000,
         "pcie_gen_under_load": 4,
         "pcie_width_under_load": 8,
     }
@@ -197,7 +198,12 @@ def test_what_a_person_accepts_by_name_is_learned_and_said(tmp_path):
 def test_a_figure_without_a_reading_is_left_out_or_kept_and_said(tmp_path):
     quiet = h.PROFILE.model_copy(update={"cpu_burn_seconds": 0, "all_burn_seconds": 0, "train": False})
     steps = [s for s in h.samples() if s.step in ("idle", "gpu_burn", "after")]
-    renumbered = tuple(s.model_copy(update={"seq": n, "t_mono_s": 1000 + n / 2}) for n, s in enumerate(steps))
+    renumbered = tuple(
+        s.model_copy(
+            update={"seq": n, "t_mono_s": 1000 + n / 2, "t_wall_s": h.T0 + n / 2, "controller_wall_s": h.T0 + n / 2}
+        )
+        for n, s in enumerate(steps)
+    )
     run = accepted(tmp_path, h.readings(samples=renumbered), profile=quiet)
     draft = learn([run], "rig1")
     assert draft.spec["limits"]["max_cpu_temp_c"] == 90
