@@ -197,7 +197,7 @@ def test_what_a_person_accepts_by_name_is_learned_and_said(tmp_path):
 
 def test_a_figure_without_a_reading_is_left_out_or_kept_and_said(tmp_path):
     quiet = h.PROFILE.model_copy(update={"cpu_burn_seconds": 0, "all_burn_seconds": 0, "train": False})
-    steps = [s for s in h.samples() if s.step in ("idle", "gpu_burn", "after")]
+    steps = [s for s in h.samples() if s.step in ("idle", "gpu_burn", "step_load", "after")]
     renumbered = tuple(
         s.model_copy(
             update={"seq": n, "t_mono_s": 1000 + n / 2, "t_wall_s": h.T0 + n / 2, "controller_wall_s": h.T0 + n / 2}
