@@ -82,6 +82,8 @@ def test_a_sensor_of_the_room_counts_before_the_cards():
     samples = h.with_samples(("idle",), room_temps_c={"nct6798 Ambient": 22.0, "nct6798 Inlet": 24.0})
     assert room_c(h.readings(samples=samples)) == 23.0
     assert room_c(h.readings()) == REST
+    enough = tuple(s.model_copy(update={"room_temps_c": {}}) if s.seq < 1 else s for s in samples)
+    assert room_c(h.readings(samples=enough)) == 23.0
     few = tuple(s.model_copy(update={"room_temps_c": {}}) if s.seq < 3 else s for s in samples)
     assert room_c(h.readings(samples=few)) == REST
 
@@ -95,6 +97,9 @@ def test_a_sensor_of_the_room_counts_before_the_cards():
         ((None, 31.0, 31.0, 31.0), 31.0),
         ((None, None, 31.0, 31.0), None),
         ((150.0, 150.0, 150.0, 150.0), None),
+        ((149.0, 149.0, 149.0, 149.0), 149.0),
+        ((0.0, 0.0, 0.0, 0.0), None),
+        ((0.5, 0.5, 0.5, 0.5), 0.5),
     ],
 )
 def test_a_card_that_cools_down_and_figures_that_no_room_has_tell_nothing(temps, room):

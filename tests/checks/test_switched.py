@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -141,6 +142,7 @@ def test_fewer_than_three_samples_tell_nothing(count, verdict):
         ({"logs": h.with_logs(step_load__json='{"error": "cuBLAS cannot be loaded", "hint": "x"}')}, "cuBLAS"),
         ({"logs": h.with_logs(step_load__json='{"error": "somebody is logged in: bob pts/0"}')}, "bob pts/0"),
         (told(STAGES[:-1]), "stage 5 Hz was not run as asked"),
+        (told((*STAGES[:-1], replace(STAGES[-1], times=11))), "stage 5 Hz was not run as asked"),
         (told(done=0), "slot2 did no work in stage 5 Hz"),
         (told(done=STAGES[-1].times - 1), "slot2 did no work"),
         (told(what="slot3"), "slot2 did no work"),
