@@ -132,3 +132,10 @@ def test_as_much_memory_by_its_modules_is_none_lost():
     fewer = h.facts(memory_modules=h.facts().memory_modules[:1])
     assert machine._less_memory(fewer, h.facts()) == ["memory 65536 → 32768 MiB, gone from DIMM_B2"]
     assert machine._less_memory(h.facts(), fewer) == []
+
+
+def test_cards_behind_switches_reach_each_other_though_no_pair_is_declared():
+    switched = h.spec(parts={"links": (), "nvswitch_links": 12})
+    (found,) = p2p.access(switched, h.readings())
+    assert (found.verdict, found.subject) == (PASS, PAIR)
+    assert p2p.access(h.spec(parts={"links": ()}), h.readings())[0].verdict is Verdict.SKIP

@@ -6,6 +6,7 @@ import pytest
 
 from rigctl.checks import energy, power, wall
 from rigctl.checks.wall import State
+from rigctl.model.spec import WallMeterSpec
 from rigctl.model.verdict import Verdict
 
 from . import healthy as h
@@ -249,3 +250,33 @@ def test_energy_is_known_between_readings_at_most_five_seconds_apart():
     assert metered(5.0, 0.0) == ()
     assert metered(0.0) == ()
     assert "in 0.1 min" in metered(0.0, 5.0, 60.0)[0]
+
+
+def test_where_no_limit_is_asked_for_the_cards_own_counts():
+    spec = h.spec(software={"power_limit_w": None})
+    own = h.readings(facts=h.facts(gpus=(h.gpu(0), h.gpu(1, power_default_w=480.0))))
+    found = slot2(power.limit(spec, own))
+    assert (found.verdict, found.expected, "own default" in found.source) == (PASS, 480.0, True)
+    assert "own default" not in slot2(power.limit(h.spec(), own)).source
+
+
+@pytest.mark.parametrize(("most", "verdict"), [(None, PASS), (0.0, ERROR), (2000.1, ERROR)])
+def test_a_board_need_not_tell_its_most_but_what_it_tells_must_be_possible(most, verdict):
+    assert set_to(480.0, most=most).verdict is verdict
+
+
+def test_what_is_missing_at_the_wall_is_named():
+    (no_meter,) = power.wall(h.spec(wall_meter=None), h.readings(), h.PROFILE)
+    nothing = {"wall_power_gpu_burn_w": None, "wall_power_all_burn_w": None}
+    (no_limit,) = power.wall(h.spec(limits=nothing), h.readings(), h.PROFILE)
+    assert (no_meter.reason, no_limit.reason) == (
+        "the spec names no wall meter",
+        "the spec sets no wall power for this load",
+    )
+
+
+@pytest.mark.parametrize(("form", "word"), [("shelly", "address"), ("nut", "ups")])
+def test_what_a_meter_lacks_is_named(form, word):
+    silent = h.readings(samples=h.with_samples(("gpu_burn",), wall_power_w=None))
+    spec = h.spec(wall_meter=WallMeterSpec(form=form), limits={"wall_power_gpu_burn_w": 1000.0})
+    assert power._wall(spec, silent, "gpu_burn", 1000.0).reason == f"the wall meter has no {word}"

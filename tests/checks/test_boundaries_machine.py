@@ -1,0 +1,37 @@
+"""Comparisons of what the machine around the cards tells, at their edge."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from rigctl.checks import clock
+
+from . import healthy as h
+
+
+def jumped(*steps):
+    """The rig's clock set by so many seconds before these samples."""
+    late, samples = 0.0, []
+    for sample in h.samples():
+        late += dict(steps).get(sample.seq, 0.0)
+        samples.append(sample.model_copy(update={"t_wall_s": sample.t_wall_s + late}))
+    return h.readings(samples=tuple(samples))
+
+
+@pytest.mark.parametrize(
+    ("steps", "seq"), [(((9, 4.0), (30, -4.0)), 9), (((9, 4.0), (30, 5.0)), 30), (((9, -4.0), (30, 3.0)), 9)]
+)
+def test_the_first_of_the_largest_jumps_is_named(steps, seq):
+    found = clock._largest_jump(jumped(*steps))
+    assert found is not None
+    assert (found.step, found.seconds) == (h.samples()[seq].step, dict(steps)[seq])
+
+
+def test_a_limit_of_our_own_is_said_to_be_ours():
+    told = {"clock.json": json.dumps({"before_s": 1000.0, "rig_s": 1000.0, "after_s": 1000.0})}
+    readings = h.readings(logs=h.logs() | told)
+    declared = h.spec(sources={"limits.max_clock_offset_s": "our site's rule"})
+    assert clock.OURS in clock.offset(h.spec(), readings)[0].source
+    assert clock.OURS not in clock.offset(declared, readings)[0].source
