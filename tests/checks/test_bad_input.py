@@ -9,17 +9,16 @@ from itertools import pairwise
 import pytest
 
 from rigctl.checks.catalogue import CATALOGUE
-from rigctl.model.reading import DriverFacts, KernelMessage, PairFacts, Sample, TimeSyncFacts, no_number
+from rigctl.model.reading import Sample, no_number
 from rigctl.model.spec import CoolingSpec, SettingsSpec
 from rigctl.model.verdict import Verdict
 
 from . import bad_input
 from . import healthy as h
-from .healthy_compute import diagnosis
-from .test_fail import tools, trained, under_load
+from .bad_words import OWN, SPECS, samples
+from .test_fail import under_load
 from .test_healthy import all_verdicts
 
-TRAINING = "throughput.training"
 JUDGED = [info.id for info in CATALOGUE.values() if not info.afterwards]
 NO_FIGURE = {
     "measure.reached": "the connection's own word",
@@ -36,6 +35,7 @@ NO_FIGURE = {
     "identity.cards": "ids and places",
     "identity.machine": "names and serial numbers; sizes may be more",
     "identity.modules": "names",
+    "topology.fabric_manager": "words of systemd, and versions",
     "topology.gpu_count": "how many cards there are",
     "topology.gpu_model": "names",
     "topology.p2p_access": "the driver's word",
@@ -72,7 +72,7 @@ def test_a_bad_figure_is_no_pass(check, kind):
 
 def test_without_the_bad_figures_each_check_passes():
     found = all_verdicts(readings=bad_input.outspoken(), baseline=h.baseline())
-    assert {v.key: v.verdict for v in found if v.verdict is not Verdict.PASS} == {}
+    assert {v.check for v in found if v.verdict is not Verdict.PASS} == set(SPECS)
 
 
 @pytest.mark.parametrize(("check", "kind"), PASSES_ALL_THE_SAME)
@@ -80,109 +80,12 @@ def test_an_exception_that_nothing_needs_any_more_is_removed(check, kind):
     assert Verdict.PASS in {v.verdict for v in verdicts(kind) if v.check == check}
 
 
-def with_place(**changes):
-    return h.facts(places=(h.place(0), h.place(1, **changes)))
-
-
-def named(name):
-    return {"facts": h.facts(gpus=(h.gpu(0), h.gpu(1, name=name, missing={"name": name})))}
-
-
-def samples(change):
-    """The healthy samples with `change(number, sample) → updates` made to each."""
-    return {"samples": tuple(s.model_copy(update=change(n, s)) for n, s in enumerate(h.samples()))}
-
-
-def backwards(number, sample):
-    """The rig's monotonic clock jumps back by ten seconds in the middle of the GPU burn, and goes on from there."""
-    return {"t_mono_s": sample.t_mono_s - (10 if number >= 40 else 0)}
-
-
-NVML_DEAD = DriverFacts(loaded="515.105.01", library="515.105.01", nvml_error="Unknown Error")
-OWN = {
-    "measure.reached": [{"unreached": "no route to host"}],
-    "measure.telemetry": [
-        {"samples": ()},
-        {"samples": h.samples()[:1]},
-        samples(backwards),
-        samples(lambda _n, _s: {"t_mono_s": 1000.0}),
-        samples(lambda n, _s: {"seq": 0 if n < 9 else n}),
-        {"samples": tuple(reversed(h.samples()))},
-    ],
-    "measure.left_as_found": [
-        {"logs": h.with_logs(restored__json=text)}
-        for text in ("N/A", "", "[]", "null", '{"restored": null, "failed": []}', '{"restored": []}')
-    ],
-    "measure.second_opinion": [
-        {"logs": h.without_logs("dcgm.json")},
-        *({"logs": h.with_logs(dcgm__json=text)} for text in ("", "N/A", "{}", "[]", '{"installed": "N/A"}')),
-        *({"logs": h.with_logs(dcgm__json=diagnosis(word, word))} for word in ("N/A", "[Unknown Error]", "ERR!", "-7")),
-        {"logs": h.with_logs(dcgm__json=json.dumps({"installed": True, "output": "Error: ERR!"}))},
-    ],
-    "kernel.same_boot": [
-        {"boot_id_after": None},
-        {"samples": (), "boot_id_after": None},
-        samples(lambda n, s: {"boot_id": s.boot_id if n < 40 else "N/A"}),
-    ],
-    "kernel.xid": [
-        {"kernel_read": False},
-        {"kernel": (KernelMessage(t_wall_s=h.T0, message="NVRM: Xid: N/A"),)},
-        {"kernel": (KernelMessage(t_wall_s=h.T0, message="NVRM: Xid (PCI:ERR!): [Unknown Error]"),)},
-    ],
-    "kernel.time_sync": [{"facts": h.facts(time_sync=None)}, {"facts": h.facts(time_sync=TimeSyncFacts())}],
-    "software.driver_version": [
-        {"facts": h.facts(driver=DriverFacts(loaded=loaded, library=library))}
-        for loaded, library in ((None, "515.105.01"), ("515.105.01", None), ("N/A", "N/A"), ("ERR!", "515.105.01"))
-    ],
-    "software.torch": [{"facts": h.facts(tools=tools(torch=one))} for one in (None, "", "N/A", "[Unknown Error]")],
-    "software.cuda_toolkit": [{"facts": h.facts(tools=tools(nvcc=one))} for one in (None, "", "N/A", "-1")],
-    "software.gpu_burn_build": [
-        {"facts": h.facts(tools=tools(gpu_burn_build=one))}
-        for one in ({}, {"commit": "3ead140"}, {"commit": "3ead140", "compute_capabilities": "N/A"})
-    ],
-    "identity.cards": [
-        {"facts": h.facts(places=())},
-        {"facts": with_place(listed=False)},
-        {"facts": with_place(root_port=None, below=None, root_path=None)},
-        {"facts": h.facts(gpus=(h.gpu(0), h.gpu(1, uuid=h.UUIDS[0])))},
-        {"facts": h.facts(gpus=(h.gpu(0), h.gpu(1, uuid="N/A")))},
-    ],
-    "identity.machine": [
-        {"facts": h.facts(memory_modules=None, memory_mib=0)},
-        {"facts": h.facts(disks=None)},
-        {"facts": h.facts(network=None)},
-        {"facts": h.facts(cpu_model="")},
-    ],
-    "identity.modules": [{"facts": h.facts(modules=None)}],
-    "topology.gpu_count": [
-        {"facts": h.facts(gpus=(), driver=NVML_DEAD)},
-        {"facts": h.facts(gpus=())},
-        {"facts": h.facts(gpus=(h.gpu(0),))},
-        {"facts": h.facts(gpus=(h.gpu(0), h.gpu(1), h.gpu(1, index=2, slot=3, uuid="GPU-3")))},
-    ],
-    "topology.gpu_model": [named(name) for name in ("", "N/A", "[Unknown Error]", "ERR!")],
-    "topology.p2p_access": [
-        {"facts": h.facts(pairs=pairs)}
-        for pairs in (
-            (),
-            (PairFacts(slots=(1, 2)),),
-            *((PairFacts(slots=(1, 2), read=word, write="OK"),) for word in ("N/A", "U", "[Unknown Error]", "ERR!")),
-        )
-    ],
-    "thermals.guard": [
-        {"events": ()},
-        {"events": h.events()[:-1]},
-        {"events": h.guard_stop("gpu_burn", 25.0)},
-        {"events": h.guard_stop("gpu_burn", 25.0, reason="N/A", found="ERR!", limit=None)},
-    ],
-}
-
-
 @pytest.mark.parametrize("check", NO_FIGURE)
 def test_what_is_judged_on_something_else_passes_on_none_of_its_bad_readings(check):
     assert OWN[check]
     for changes in OWN[check]:
-        found = [v for v in all_verdicts(readings=h.readings(**changes), baseline=h.baseline()) if v.check == check]
+        said = all_verdicts(SPECS.get(check), h.readings(**changes), baseline=h.baseline())
+        found = [v for v in said if v.check == check]
         bad = [v for v in found if v.verdict not in (Verdict.PASS, Verdict.SKIP)]
         assert bad, (changes, found)
         assert all(v.fix for v in bad if v.verdict in (Verdict.FAIL, Verdict.ERROR))
@@ -337,96 +240,3 @@ def test_what_json_does_not_know_was_not_measured(word):
     assert Sample.model_validate(json.loads(line, parse_constant=no_number)).cpu_temp_c is None
     with pytest.raises(ValueError, match="finite"):
         Sample.model_validate_json(line)
-
-
-def limits_of_power(watts):
-    gpus = (h.gpu(0), h.gpu(1, power_limit_w=watts, power_default_w=watts, power_max_w=watts))
-    spec = h.spec(software={"power_limit_w": None})
-    limited = samples(
-        lambda _n, s: {"gpus": (s.gpus[0], *(one.model_copy(update={"limit_w": watts}) for one in s.gpus[1:]))}
-    )
-    found = all_verdicts(spec, h.readings(facts=h.facts(gpus=gpus), **limited))
-    return next(v for v in found if v.key == f"power.limit[{h.SLOT2}]")
-
-
-@pytest.mark.parametrize(
-    ("margin_c", "verdict"), [(-150.0, "ERROR"), (-149.9, "FAIL"), (149.9, "PASS"), (150.0, "ERROR")]
-)
-def test_what_is_no_distance_from_slowing_down_is_an_error(margin_c, verdict):
-    found = all_verdicts(readings=h.readings(**under_load(margin_c=margin_c)))
-    assert next(v for v in found if v.key == f"thermals.hotspot_temp[{h.SLOT2}]").verdict is Verdict[verdict]
-
-
-@pytest.mark.parametrize(
-    ("watts", "verdict"), [(0.0, "ERROR"), (-7.0, "ERROR"), (0.1, "PASS"), (2000.0, "PASS"), (2000.1, "ERROR")]
-)
-def test_what_is_no_power_limit_is_an_error(watts, verdict):
-    assert limits_of_power(watts).verdict is Verdict[verdict]
-
-
-@pytest.mark.parametrize(
-    ("changes", "check", "verdict"),
-    [
-        ({"pcie_gen": 0}, "topology.pcie_gen", "ERROR"),
-        ({"pcie_gen": 1}, "topology.pcie_gen", "FAIL"),
-        ({"pcie_gen": 8}, "topology.pcie_gen", "WARN"),
-        ({"pcie_gen": 9}, "topology.pcie_gen", "ERROR"),
-        ({"pcie_width": 0}, "topology.pcie_width", "ERROR"),
-        ({"pcie_width": 1}, "topology.pcie_width", "FAIL"),
-        ({"pcie_width": 32}, "topology.pcie_width", "WARN"),
-        ({"pcie_width": 33}, "topology.pcie_width", "ERROR"),
-    ],
-)
-def test_what_is_no_number_of_lanes_is_an_error(changes, check, verdict):
-    found = all_verdicts(readings=h.readings(**under_load(**changes)))
-    assert next(v for v in found if v.key == f"{check}[{h.SLOT2}]").verdict is Verdict[verdict]
-
-
-@pytest.mark.parametrize(
-    ("rate", "verdict"), [(0, "ERROR"), (-1, "ERROR"), (1, "FAIL"), (1e8 - 1, "PASS"), (1e8, "ERROR")]
-)
-def test_what_is_no_rate_of_training_is_an_error(rate, verdict):
-    (found,) = [v for v in all_verdicts(readings=h.readings(**trained(tokens_per_s=rate))) if v.check == TRAINING]
-    assert found.verdict is Verdict[verdict]
-
-
-@pytest.mark.parametrize(
-    ("mib", "verdict"), [(0, "ERROR"), (-1, "ERROR"), (1 << 20, "PASS"), ((1 << 20) + 1, "ERROR"), (24564, "PASS")]
-)
-def test_what_is_no_size_of_a_memory_is_an_error(mib, verdict):
-    found = all_verdicts(readings=h.readings(facts=h.facts(gpus=(h.gpu(0), h.gpu(1, memory_mib=mib)))))
-    assert next(v for v in found if v.key == f"topology.gpu_memory[{h.SLOT2}]").verdict is Verdict[verdict]
-
-
-@pytest.mark.parametrize(("celsius", "verdict"), [(0.0, "ERROR"), (0.1, "PASS"), (149.9, "FAIL"), (150.0, "ERROR")])
-def test_what_is_no_temperature_of_a_cpu_is_an_error(celsius, verdict):
-    seen = h.with_samples(("cpu_burn", "all_burn"), cpu_temp_c=celsius)
-    (found,) = [v for v in all_verdicts(readings=h.readings(samples=seen)) if v.check == "thermals.cpu_temp"]
-    assert found.verdict is Verdict[verdict]
-
-
-@pytest.mark.parametrize(("at_rest", "verdict"), [(2, "PASS"), (3, "ERROR")])
-def test_a_cpu_sensor_is_stuck_where_rest_and_load_are_told_often_enough(at_rest, verdict):
-    def told(number, sample):
-        return {"cpu_temp_c": 61.0 if sample.step != "idle" or number < at_rest else None}
-
-    (found,) = [v for v in all_verdicts(readings=h.readings(**samples(told))) if v.check == "thermals.cpu_temp"]
-    assert found.verdict is Verdict[verdict]
-
-
-def test_a_power_range_that_is_not_told_any_more_is_an_error():
-    gone = h.gpu(1, power_max_w=None, missing={"power_max_w": "Unknown Error"})
-    found = all_verdicts(readings=h.readings(facts=h.facts(gpus=(h.gpu(0), gone))), baseline=h.baseline())
-    told = {v.subject: v for v in found if v.check == "identity.card_firmware"}
-    assert told[h.SLOT2].verdict is Verdict.ERROR
-    assert "Unknown Error" in told[h.SLOT2].reason
-    never = h.baseline(gpus=(h.gpu(0), h.gpu(1, power_max_w=None)))
-    found = all_verdicts(readings=h.readings(facts=h.facts(gpus=(h.gpu(0), gone))), baseline=never)
-    assert next(v for v in found if v.key == f"identity.card_firmware[{h.SLOT2}]").verdict is Verdict.PASS
-
-
-@pytest.mark.parametrize(("size_gb", "verdict"), [(0.0, "ERROR"), (-1.0, "ERROR"), (1e6, "PASS"), (1e6 + 1, "ERROR")])
-def test_what_is_no_size_of_a_disk_is_an_error(size_gb, verdict):
-    disk = h.facts().disks[0].model_copy(update={"size_gb": size_gb})
-    (found,) = [v for v in all_verdicts(readings=h.readings(facts=h.facts(disks=(disk,)))) if v.check == "disk.size"]
-    assert found.verdict is Verdict[verdict]
