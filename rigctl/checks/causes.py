@@ -286,6 +286,7 @@ RULES: tuple[Rule, ...] = (
     Rule("measure.reached", _everything),
     Rule("disk.space", _unmeasured(*_OF_RUN, *_LOADED), (Verdict.FAIL,)),
     Rule("disk.health", _whole_rig("disk.speed"), (Verdict.FAIL,)),
+    Rule("thermals.rest_temp", _whole_rig("thermals.cpu_temp"), (Verdict.FAIL,)),
     Rule("thermals.cpu_temp", _whole_rig("throughput.cpu_clock"), (Verdict.FAIL,)),
     Rule("power.brake", _same_card(*_BRAKED), (Verdict.FAIL,)),
     Rule("power.step_load", _went_off, (Verdict.FAIL,)),
@@ -314,7 +315,7 @@ RULES: tuple[Rule, ...] = (
     Rule("topology.aer_card", _same_card("topology.pcie_replays"), (Verdict.FAIL,)),
     Rule("thermals.fans", _what_it_cools, (Verdict.FAIL,)),
     Rule("thermals.resistance", _same_card("thermals.settled_gpu_temp", *_WARMTH), (Verdict.FAIL,)),
-    Rule("thermals.rest_temp", _whole_rig("thermals.settled_gpu_temp", "thermals.cpu_temp", *_WARMTH), (Verdict.FAIL,)),
+    Rule("thermals.rest_temp", _whole_rig("thermals.settled_gpu_temp", *_WARMTH), (Verdict.FAIL,)),
     Rule("thermals.settled_gpu_temp", _same_card(*_WARMTH), (Verdict.FAIL,)),
     Rule("thermals.steady_state", _same_card("throughput.burn_gflops", "thermals.memory_temp"), (Verdict.FAIL,)),
     # Beside a card that may draw less than it should, its twin looks warm.

@@ -13,6 +13,7 @@ from rigctl.checks import load
 from rigctl.checks.cards import cards, each_card, why_no_card
 from rigctl.checks.curve import BELIEVED_C, REST, Curve, at_rest, read_curve
 from rigctl.checks.say import Say
+from rigctl.model.verdict import CheckVerdict, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from rigctl.model.baseline import Baseline
     from rigctl.model.reading import GpuFacts, Readings, Sample
     from rigctl.model.spec import ProfileSpec, RigSpec
-    from rigctl.model.verdict import CheckVerdict
 
 STEP = "gpu_burn"
 _HEAT_PATH = "cold plate or heat sink of this card: seating, paste, dust; all cards alike: pump, radiator, fans, air"
@@ -50,28 +50,45 @@ def resistance(spec: RigSpec, readings: Readings, baseline: Baseline | None) -> 
         curve = read_curve(readings, STEP, gpu.uuid)
         if not isinstance(curve, Curve):
             return say.error(*curve)
-        if cut := load.cut_short(readings, STEP):
-            return say.error(*cut)
-        power_w = settled_power_w(readings, gpu.uuid)
-        if power_w is None:
-            return say.error("no power of the card was read in the burn", f"see telemetry of {readings.rig}")
-        against = _against(readings, gpu.uuid)
-        if isinstance(against, str):
-            return say.warned(f"not judged: {against}", None, "longer idle_seconds in the profile, on a rig at rest")
-        drawn_w = power_w - against.power_w
-        if drawn_w < _LEAST_W:
-            return say.error(f"the card drew only {drawn_w:.0f} W more than at rest", "see power.share_of_limit")
-        found = (curve.settled_c - against.temp_c) / drawn_w
+        cut, measured = load.cut_short(readings, STEP), _measured(say, readings, gpu, curve)
+        if isinstance(measured, CheckVerdict):
+            return measured if cut is None else say.error(*cut)
+        against, found = measured
         limit: float | None = getattr(spec.limits, against.key)
         say = Say(say.check, say.subject, limit, against.unit, spec.source(f"limits.{against.key}"))
+        by_spec = _of_spec(say, readings, curve, found)
+        by_history = _of_baseline(say, gpu, found, spec.limits.max_gpu_c_per_w_rise_share, baseline)
+        if cut is not None:
+            return _stopped(curve, by_spec, by_history) or say.error(*cut)
         return (
-            _of_spec(say, readings, curve, found)
-            or _of_baseline(say, gpu, found, spec.limits.max_gpu_c_per_w_rise_share, baseline)
+            by_spec
+            or by_history
             or (say.unlearned(_figure(found, say), found, readings.rig) if limit is None else None)
             or say.passed(_figure(found, say), found)
         )
 
     return each_card(say, spec, readings, judge)
+
+
+def _measured(say: Say, readings: Readings, gpu: GpuFacts, curve: Curve) -> tuple[Against, float] | CheckVerdict:
+    """Return what the card was measured against and its °C/W, or the verdict that neither is known."""
+    power_w = settled_power_w(readings, gpu.uuid)
+    if power_w is None:
+        return say.error("no power of the card was read in the burn", f"see telemetry of {readings.rig}")
+    against = _against(readings, gpu.uuid)
+    if isinstance(against, str):
+        return say.warned(f"not judged: {against}", None, "longer idle_seconds in the profile, on a rig at rest")
+    drawn_w = power_w - against.power_w
+    if drawn_w < _LEAST_W:
+        return say.error(f"the card drew only {drawn_w:.0f} W more than at rest", "see power.share_of_limit")
+    return against, (curve.settled_c - against.temp_c) / drawn_w
+
+
+def _stopped(curve: Curve, *judged: CheckVerdict | None) -> CheckVerdict | None:
+    """What failed in a burn that was stopped while the card still got warmer: it would have come to more than that."""
+    if curve.rise_c < 0:
+        return None
+    return next((one for one in judged if one is not None and one.verdict is Verdict.FAIL), None)
 
 
 def settled_power_w(readings: Readings, uuid: str) -> float | None:

@@ -57,4 +57,4 @@ def test_a_night_that_was_not_accepted_changes_no_history(fleet):
 
 def test_a_fault_that_no_profile_looks_for_is_said(fleet):
     with pytest.raises(LookupError, match="no profile"):
-        park.profile_of(fleet[0], FaultInfo("none", "", ("spec.waivers",), 1))
+        park.profiles_of(fleet[0], FaultInfo("none", "", ("spec.waivers",), 1))

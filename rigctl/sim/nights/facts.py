@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rigctl.model.reading import Facts
-from rigctl.sim.nights import parts, shown
+from rigctl.sim.nights import shown
 
 if TYPE_CHECKING:
     from rigctl.model.spec import RigSpec
@@ -51,12 +51,10 @@ def read_facts(rig: Hardware, board: Board, spec: RigSpec, boot_id: str) -> Fact
         "cpu_threads": cpu["threads"],
         "memory_mib": 64_200,
         "modules": [*board.foreign_modules(), ours],
-        **parts.read(rig),
         "driver": {"loaded": version, "library": version, "cuda_driver": spec.software.cuda_version},
         "gpus": gpus,
         "pairs": shown.pair_facts(rig),
-        "places": board.places(),
-        "numa_nodes": board.numa_nodes(),
+        **board.facts(),
         "probes": [{"name": "NVML", "seconds": PROBE_S, "limit_s": 40, "exit_status": 0}],
         "tools": _tools(rig, spec),
         "time_sync": {"service": True, "synchronised": True},

@@ -35,7 +35,9 @@ OWN_POWER, OWN_RATE, OWN_TEMP_C, OWN_REST = 0.01, 0.01, 1.5, 0.15
 """How far two cards of one model are from their class at most: power and rate, °C where they settle, power at rest."""
 OWN_SUPPLY, OWN_METER = 0.01, 0.01
 """The same for supplies, and for wall meters: a smart plug's own tolerance."""
-METER_URL = "http://192.0.2.200/cm?cmnd=Status%208"
+MOST_BURN_S = 600.0
+OF_RIG = {"wall_meter": {"url": "http://192.0.2.200/cm?cmnd=Status%208"}, "allow_step_load": True}
+"""What the inventory says of each rig beside its class."""
 
 
 @dataclass(frozen=True)
@@ -99,11 +101,14 @@ def identity_of(rig_class: str, name: str, seed: int) -> dict[str, Any]:
 
 
 def night_profile(profile: ProfileSpec) -> ProfileSpec:
-    """Return a profile for nights in process: its steps, their whole time, one sample a second.
+    """Return a profile for nights in process: its steps, one sample a second, no burn longer than `MOST_BURN_S`.
 
-    That a burn that ends early says the same is another bench's question.
+    That a burn that ends early says the same is another bench's question; what a burn of hours shows that one of
+    minutes does not is not in the physics.
     """
-    return profile.model_copy(update={"sample_hz": 1.0, "early_stop": False})
+    burns = ("cpu_burn_seconds", "gpu_burn_seconds", "all_burn_seconds")
+    shorter = {name: min(MOST_BURN_S, getattr(profile, name)) for name in burns}
+    return profile.model_copy(update={"sample_hz": 1.0, "early_stop": False, **shorter})
 
 
 def _inventory(folder: Path, rig_class: str, count: int) -> Path:
@@ -114,7 +119,7 @@ def _inventory(folder: Path, rig_class: str, count: int) -> Path:
     hosts = {name: {"ansible_host": f"192.0.2.{number}"} for number, name in enumerate(names, start=1)}
     _dump(folder / "rigs.yml", {"all": {"children": {f"class_{rig_class}": {"hosts": hosts}}}})
     for name in names:
-        _dump(folder / "host_vars" / name / "spec.yml", {"rig_spec_host": {"wall_meter": {"url": METER_URL}}})
+        _dump(folder / "host_vars" / name / "spec.yml", {"rig_spec_host": OF_RIG})
     return folder
 
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from rigctl.sim.machine.hardware.rigsim import changes, electrical, thermal
 from rigctl.sim.machine.hardware.rigsim.build import build_machine
+from rigctl.sim.machine.hardware.rigsim.mains import Supply
+from rigctl.sim.machine.hardware.rigsim.wakes import Wakes
 from rigctl.sim.machine.hardware.rigsim.wiring import Wiring
 
 if TYPE_CHECKING:
@@ -49,7 +51,9 @@ class Hardware:
     def __post_init__(self) -> None:
         """Build it, cold, with the faults that are there from the beginning."""
         self.machine = build_machine(dict(self.given), self.seed)
-        self.wiring = Wiring()
+        self.wiring, self.wakes, self.supply = Wiring(), Wakes(), Supply()
+        self.off = False
+        """Whether its supply has gone off under it."""
         self.limits_w = {card.parts.slot: card.limit_w for card in self.machine.cards}
         """What the driver was told to hold each card to, W, by slot."""
         self.kernel: list[tuple[float, str]] = []
@@ -104,9 +108,11 @@ class Hardware:
     def tick(self, dt_s: float) -> None:
         """Advance by `dt_s` seconds."""
         self._follow()
+        asleep = self.wakes.step(dt_s, self.machine.cards, self.active)
         self.machine.step(dt_s)
         self.passed_s += dt_s
-        falls = self.wiring.step(dt_s, self.machine.cards, self.active)
+        self.off = self.off or self.supply.trips(dt_s, self.machine.wall_w, self.active)
+        falls = self.wiring.step(dt_s, self.machine.cards, self.active, asleep)
         for card in self.machine.cards:
             gone = card.parts.slot in falls or card.temp_c >= card.parts.temp_shutdown_c
             if gone and not card.lost:

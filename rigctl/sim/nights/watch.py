@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 from rigctl.agent.decide import Stop, decide
 from rigctl.agent.seeing import Seeing, Thresholds
 from rigctl.agent.situation import Limits, Situation
-from rigctl.sim.nights.telling import MONO_S
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rigctl.model.reading import Facts
+
+MONO_S = 1000.0
+"""CLOCK_MONOTONIC at a plan's beginning, seconds."""
 
 
 class Watch:

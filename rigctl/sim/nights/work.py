@@ -168,6 +168,10 @@ FLOOR_SHARE = 0.85
 UNLEARNED_TOKENS_PER_S = 7885.0
 
 
+DISK = "disk"
+"""The step whose figures come from the board."""
+
+
 def workloads() -> dict[str, Any]:
     """Return what writes `<step>.json` for each step beside the burns."""
     return {"p2p": p2p, "train": train}

@@ -171,7 +171,7 @@ CATALOGUE: tuple[FaultInfo, ...] = (
     FaultInfo(
         "fan_stuck",
         "A fan of the radiator, or the fans of an air-cooled card, stand still.",
-        found_by=("thermals.resistance",),
+        found_by=("thermals.fans", "thermals.resistance"),
         exit_code=1,
         parameters=(SLOT,),
     ),
@@ -226,7 +226,7 @@ CATALOGUE: tuple[FaultInfo, ...] = (
     FaultInfo(
         "lost_at_wake",
         "A card that has rested falls off the bus when it is to work again, not each time.",
-        found_by=("kernel.xid",),
+        found_by=("kernel.xid", "power.idle_to_load"),
         exit_code=1,
         parameters=(SLOT, EVERY),
     ),
