@@ -145,7 +145,7 @@ def torch_variables(training: Training) -> dict[str, Any]:
 
 
 def _exceptions(training: Training | None) -> dict[str, Any]:
-    found: dict[str, Any] = {"wall_meter": {"url": METER_URL}, "allow_step_load": True}
+    found: dict[str, Any] = {"wall_meter": {"url": METER_URL}, "allow_step_load": True, "compute": None}
     if training is not None and training.floor_tokens_per_s is not None:
         found["training"] = {**TRAINING, "min_tokens_per_s": training.floor_tokens_per_s, "provisional": False}
         found["sources"] = {

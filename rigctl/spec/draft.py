@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from rigctl.model.spec import LimitsSpec, PartsSpec, TrainingSpec, WallMeterSpec
+from rigctl.model.spec import ComputeSpec, LimitsSpec, PartsSpec, TrainingSpec, WallMeterSpec
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -19,6 +19,7 @@ _MODELS: dict[str, type[BaseModel]] = {
     "limits": LimitsSpec,
     "wall_meter": WallMeterSpec,
     "training": TrainingSpec,
+    "compute": ComputeSpec,
 }
 """The parts of a spec file, in their order; their keys stand in the order of the model."""
 

@@ -149,7 +149,7 @@ def _draw_parts(draft: Draft, seen: Sequence[tuple[RunDir, Seen]], known: RigSpe
 def _draw(draft: Draft, row: Row, seen: Sequence[tuple[RunDir, Seen]], known: RigSpec) -> None:
     """Draw one figure; where the runs show none, the class's own figure stays."""
     part, name = row.key.split(".")
-    if part == "training" and known.training is None:
+    if getattr(known, part) is None:
         return
     figures = [(value, subject, run) for run, shown in seen for subject, value in row.figures(shown).items()]
     if not figures:
@@ -170,7 +170,7 @@ def _draw(draft: Draft, row: Row, seen: Sequence[tuple[RunDir, Seen]], known: Ri
     draft.sources[row.key] = (
         f"{draft.rig} in run {run.run_id} showed {figure(value, unit)}{where}{margin} {row.margin.why}"
     )
-    if part == "training":
+    if row.key == "training.min_tokens_per_s":
         draft.spec[part]["provisional"] = False
 
 
@@ -193,9 +193,16 @@ def _kept(spec: RigSpec) -> dict[str, Any]:
             "required": spec.wall_meter.required
         }
     if spec.training is not None:
-        workload = spec.training.model_dump(exclude_none=True, exclude={"min_tokens_per_s"})
-        kept["training"] = workload
+        kept["training"] = _workload(spec.training)
+    if spec.compute is not None:
+        kept["compute"] = _workload(spec.compute)
     return kept
+
+
+def _workload(part: BaseModel) -> dict[str, Any]:
+    """Return what a workload is, without the floors that are learned anew."""
+    floors = {row.key.partition(".")[2] for row in ROWS}
+    return part.model_dump(exclude_none=True, exclude=floors, mode="json")
 
 
 def _kept_sources(spec: RigSpec) -> dict[str, str]:
@@ -216,8 +223,8 @@ def _value(spec: RigSpec, key: str) -> Any:
 def _set_value(spec: RigSpec, key: str) -> Any:
     """Return what the class itself sets; None for a default."""
     part, name = key.split(".")
-    model: BaseModel = getattr(spec, part)
-    return getattr(model, name) if name in model.model_fields_set else None
+    model: BaseModel | None = getattr(spec, part)
+    return getattr(model, name) if model is not None and name in model.model_fields_set else None
 
 
 def _with(spec: RigSpec, figures: Any) -> RigSpec:
