@@ -379,6 +379,16 @@ def test_a_damaged_spool_is_an_error_of_its_rig_and_keeps_what_stood_before_it(m
     assert len(kept[file]) == len(whole.splitlines())
 
 
+def test_what_is_no_finite_number_in_the_spool_was_not_measured_and_damages_nothing(measure):
+    files = spool_files()
+    first, *others = files["telemetry.jsonl"].splitlines(keepends=True)
+    odd = first.replace(b"{", b'{"wall_power_w": NaN, "cpu_temp_c": Infinity, "cpu_power_w": 31.5, ', 1)
+    measured = measure(RecordedAgent(files | {"telemetry.jsonl": odd + b"".join(others)}, step=100_000))
+    assert measured.outcome.unreached is None
+    sample = measured.run_dir.readings("rig1").samples[0]
+    assert (sample.wall_power_w, sample.cpu_temp_c, sample.cpu_power_w) == (None, None, 31.5)
+
+
 def test_zeros_that_a_reboot_left_in_the_spool_do_not_hide_the_reboot(measure):
     files = spool_files()
     agent = RecordedAgent(files | {"telemetry.jsonl": files["telemetry.jsonl"] + b"\0\0\n"}, step=100_000)
