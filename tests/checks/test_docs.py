@@ -23,8 +23,13 @@ JUDGED_BY_NOBODY = {
     "settings": set(),
     "training": {"device", "model", "seq_len", "micro_batch", "grad_accum", "dtype", "threads", "warmup_steps",
                  "measured_steps", "provisional"},
+    "compute": {"device", "layer_batch", "matmul_n", "stream_mib", "threads"},
+    "host_memory": {"seconds", "share_of_free"},
+    "wall_meter": {"channel", "command", "form", "required", "ups", "url"},
 }  # fmt: skip
-"""What the groups of a spec hold beside limits: what a workload is, not what it must show."""
+"""What the groups of a spec hold beside limits: what a workload or a meter is, not what it must show."""
+INSTALLED = {"software"}
+"""Role variables, named in words."""
 
 
 def group(name):
@@ -44,6 +49,10 @@ def keys():
     }
 
 
+def test_every_group_of_the_spec_is_looked_at():
+    assert {key.partition(".")[0] for key in keys()} == set(JUDGED_BY_NOBODY) | INSTALLED
+
+
 def test_every_check_has_one_entry_and_one_place():
     entries = [info.id for subject in catalogue._SUBJECTS for info in subject.ENTRIES]
     assert sorted(entries) == sorted(set(entries)) == sorted(ORDER)
@@ -55,7 +64,7 @@ def test_a_check_says_whence_its_limit_and_what_to_do(info):
     assert info.limit_from
     assert info.fix
     assert set(info.steps) <= set(STEPS)
-    named = {one for one in info.limit_from if re.fullmatch(r"[a-z]+\.[a-z_0-9]+", one)}
+    named = {one for one in info.limit_from if re.fullmatch(r"[a-z_]+\.[a-z_0-9]+", one)}
     assert named <= keys(), "no such key of the spec"
 
 
