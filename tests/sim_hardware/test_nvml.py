@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from rigctl.sim.machine.hardware.rigsim import faultctl
+
 from .conftest import MACHINE, NEEDS_COMPILER, VERSION, LiveRig, build, make_paths, tick_free_state
 
 pytestmark = NEEDS_COMPILER
@@ -145,6 +147,13 @@ def test_power_limit_is_set_at_once_and_within_the_range(still_rig):
         " nvmlDeviceGetPersistenceMode(cards[1])]"
     )
     assert ask(still_rig, expression) == [None, 470_000, 470_000, 450_000, "error 2", None, 1]
+
+
+def test_a_card_that_keeps_to_less_than_it_is_told_shows_both(rig):
+    faultctl.apply(rig.paths, "power_limit_low", {"slot": "2"}, "now")
+    rig.settle()
+    expression = "[[nvmlDeviceGetPowerManagementLimit(c), nvmlDeviceGetEnforcedPowerLimit(c)] for c in cards]"
+    assert ask(rig, expression) == [[450_000, 450_000], [450_000, 300_000]]
 
 
 def test_processes_of_a_card(rig, tmp_path):

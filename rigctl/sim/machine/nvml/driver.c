@@ -18,7 +18,12 @@ EXPORT nvmlReturn_t nvmlDeviceGetPowerManagementLimit(nvmlDevice_t device, unsig
 }
 
 EXPORT nvmlReturn_t nvmlDeviceGetEnforcedPowerLimit(nvmlDevice_t device, unsigned int *limit) {
-    return nvmlDeviceGetPowerManagementLimit(device, limit);
+    int index;
+    nvmlReturn_t result = enter_card(device, &index);
+    if (result != NVML_SUCCESS) return result;
+    unsigned int asked = limit_mw(index), most = (unsigned int)card_number(index, "power_most_mw", asked);
+    *limit = asked < most ? asked : most;
+    return NVML_SUCCESS;
 }
 
 EXPORT nvmlReturn_t nvmlDeviceGetPowerManagementLimitConstraints(nvmlDevice_t device, unsigned int *low, unsigned int *high) {

@@ -25,7 +25,8 @@ def follow(machine: Machine, active: Sequence[Applied]) -> None:
     machine.cpu_clock_share = by_name.get("cpu_throttled", {}).get("pct", 100) / 100
     for card in machine.cards:
         slot = card.parts.slot
-        card.limit_w = min(card.limit_w, float(of("power_limit_low", slot).get("watts", card.limit_w)))
+        card.most_w = of("power_limit_low", slot).get("watts")
+        card.limit_w = min(card.limit_w, card.most_w or card.limit_w)
         card.power_brake = bool(of("power_brake", slot))
         card.idle_extra_w = float(of("idle_power_high", slot).get("watts", 0))
 

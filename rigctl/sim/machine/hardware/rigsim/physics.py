@@ -75,6 +75,8 @@ class Card:
     parts: CardParts
     temp_c: float
     limit_w: float
+    most_w: float | None = None
+    """What the card keeps to by itself, whatever limit it is told, W; None: to that limit."""
     load: float = 0.0
     activity: float = 0.0
     power_w: float = 0.0

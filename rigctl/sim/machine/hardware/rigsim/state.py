@@ -66,6 +66,7 @@ def card_values(
         "temp_c": f"{card.temp_c:.2f}",
         "power_mw": round(1000 * card.shown_power_w),
         "power_limit_mw": round(1000 * card.limit_w),
+        **({} if card.most_w is None else {"power_most_mw": round(1000 * card.most_w)}),
         "energy_mj": round(1000 * card.energy_j),
         "sm_mhz": card.sm_mhz,
         "mem_mhz": common["mem_compute_mhz"] if card.busy else common["mem_idle_mhz"],

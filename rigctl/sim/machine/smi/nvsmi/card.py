@@ -44,6 +44,7 @@ NUMBERS = {
     "pcie_replay": "PcieReplayCounter",
     "power_mw": "PowerUsage",
     "limit_mw": "PowerManagementLimit",
+    "enforced_mw": "EnforcedPowerLimit",
     "default_mw": "PowerManagementDefaultLimit",
     "fan": "FanSpeed",
     "pstate": "PerformanceState",

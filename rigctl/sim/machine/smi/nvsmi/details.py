@@ -75,7 +75,7 @@ def _power(card: Card, _: int) -> tuple[str, list[Row]]:
         ("Power Draw", _watts(card.number("power_mw"))),
         ("Power Limit", limit),
         ("Default Power Limit", _watts(card.number("default_mw"))),
-        ("Enforced Power Limit", limit),
+        ("Enforced Power Limit", _watts(card.number("enforced_mw"))),
         ("Min Power Limit", _watts(low)),
         ("Max Power Limit", _watts(high)),
     ]

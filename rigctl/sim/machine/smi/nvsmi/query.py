@@ -86,7 +86,7 @@ def _electric() -> list[Column]:
         Column("power.management", "", lambda _: "Enabled"),
         Column("power.draw", "W", lambda card: _watts(card.number("power_mw"))),
         Column("power.limit", "W", lambda card: _watts(card.number("limit_mw"))),
-        Column("enforced.power.limit", "W", lambda card: _watts(card.number("limit_mw"))),
+        Column("enforced.power.limit", "W", lambda card: _watts(card.number("enforced_mw"))),
         Column("power.default_limit", "W", lambda card: _watts(card.number("default_mw"))),
         Column("power.min_limit", "W", lambda card: _watts(card.power_range()[0])),
         Column("power.max_limit", "W", lambda card: _watts(card.power_range()[1])),

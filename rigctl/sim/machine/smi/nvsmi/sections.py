@@ -165,16 +165,17 @@ def _temperature(card: Card) -> list[Element]:
 def _power(card: Card, branch: int) -> Element:
     low, high = card.power_range()
     draw, limit = _watts(card.number("power_mw")), _watts(card.number("limit_mw"))
+    enforced = _watts(card.number("enforced_mw"))
     default = ("default_power_limit", _watts(card.number("default_mw")))
     bounds: list[Element] = [("min_power_limit", _watts(low)), ("max_power_limit", _watts(high))]
     state = ("power_state", f"P{card.number('pstate')}")
     if branch < EVENTS_FROM:
         rows = [state, ("power_management", "Supported"), ("power_draw", draw), ("power_limit", limit), default]
-        return ("power_readings", [*rows, ("enforced_power_limit", limit), *bounds])
+        return ("power_readings", [*rows, ("enforced_power_limit", enforced), *bounds])
     draws = [("power_draw", draw)]
     if branch >= AVERAGE_POWER_FROM:
         draws = [("average_power_draw", draw), ("instant_power_draw", draw)]
-    limits = [("current_power_limit", limit), ("requested_power_limit", limit)]
+    limits = [("current_power_limit", enforced), ("requested_power_limit", limit)]
     return ("gpu_power_readings", [state, *draws, *limits, default, *bounds])
 
 
