@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from rigctl.checks import clock
+from rigctl.checks import clock, probes
 
 from . import healthy as h
 
@@ -35,3 +35,9 @@ def test_a_limit_of_our_own_is_said_to_be_ours():
     declared = h.spec(sources={"limits.max_clock_offset_s": "our site's rule"})
     assert clock.OURS in clock.offset(h.spec(), readings)[0].source
     assert clock.OURS not in clock.offset(declared, readings)[0].source
+
+
+def test_without_a_declared_limit_the_agents_own_bound_is_named():
+    own = h.spec(limits={"max_probe_seconds": None})
+    assert {v.source for v in probes.answers(own, h.readings())} == {"the agent's own bound"}
+    assert "the agent's own bound" not in {v.source for v in probes.answers(h.spec(), h.readings())}
