@@ -74,6 +74,15 @@ _IN_THE_FIELD = {
     "vbios_changed": "A card was used for mining before, or an update tool offered itself: limits and fans differ.",
     "bios_defaults": "The board's battery is flat, or a BIOS update forgot the profile; five things are odd at once.",
     "foreign_module": "A tool for lights, fans or virtual cameras brought a kernel module of its own.",
+    "ecc_errors": "A memory chip of a data-centre card is failing: programs die, and the card counts it.",
+    "row_remap_pending": "A row of the card's memory failed in the last job; the card waits for a reset to replace it.",
+    "xid_13": "A card computes wrong addresses; with user programs it is most often their own mistake.",
+    "xid_31": "A card reads memory that nobody gave it; with user programs it is most often their own mistake.",
+    "xid_48": "`An uncorrectable double bit error (DBE) has been detected`: the card's memory is failing.",
+    "xid_74": "`NVLink: fatal error detected`: a bridge that is loose, or a link of the card that has died.",
+    "xid_119": "`Timeout after 6s of waiting for RPC response from GPU GSP`: the card's own processor hangs "
+    "(open-gpu-kernel-modules#446).",
+    "time_sync_off": "Somebody switched the time service off for a test, or an image came without one.",
     "nvme_added": "A second disk goes in, and every card has another bus number the next day.",
     "burn_errors": "Memory or core of a card is unstable; gpu-burn says FAULTY at its end and still exits 0.",
     "power_limit_low": "A power cable's sense pins tell the card that less may be drawn, or a limit was set by hand.",
@@ -107,6 +116,19 @@ _OTHERS = (
         parameters=(Parameter("free_mb", default=20, low=8, high=4000, summary="what is left, MB"),),
     ),
     FaultInfo(
+        "host_memory_errors",
+        "The rig's memory forgets: a bit in what a memory test has written turns round.",
+        found_by=("memory.host",),
+        exit_code=1,
+    ),
+    FaultInfo(
+        "clock_drift",
+        "The rig's clock goes fast: it is seconds ahead.",
+        found_by=("kernel.clock",),
+        exit_code=1,
+        parameters=(Parameter("seconds", default=30, low=1, high=86_400, summary="how far ahead, seconds"),),
+    ),
+    FaultInfo(
         "ssh_down",
         "The SSH server stops, every session breaks, and it comes back by itself.",
         found_by=(),
@@ -118,6 +140,8 @@ _OTHERS_IN_THE_FIELD = {
     "disk_full": "Check points and data sets of half a year: one day training ends with `No space left on device`.",
     "driver_library_mismatch": "Unattended upgrades; `Failed to initialize NVML: Driver/library version mismatch` "
     "(canonical/nvidia-graphics-drivers#78, NVIDIA/deepops#1186).",
+    "host_memory_errors": "A module that was overclocked, or sits badly: programs crash at random, files are damaged.",
+    "clock_drift": "A board whose clock runs fast, after months in a network without a time server.",
     "ssh_down": "The server is restarted by an upgrade, or a switch port flaps, in the middle of a burn.",
 }
 _ACCEPTED = "an accepted run of the rig to compare with (`rigctl accept`)"
@@ -126,6 +150,8 @@ _NEEDS = {
         ("card_swapped", "card_moved", "vbios_changed", "bios_defaults", "foreign_module", "memory_slow"), _ACCEPTED
     ),
     "driver_library_mismatch": "a driver from apt, loaded (provision the rig first)",
+    **dict.fromkeys(("ecc_errors", "row_remap_pending"), "cards with ECC: the classes octo_a100 and octo_h100"),
+    "host_memory_errors": "a profile with the workload `host_memory`, and a spec that asks for it",
 }
 _MET = {
     "driver_library_mismatch": "goes back to the asked branch in one transaction; where no source has it any more, "

@@ -80,6 +80,7 @@ echo "$release" >"$lib/kernel-release"
 echo "Linux version $release (rigctl sim) ${banner:-(gcc version $(gcc -dumpfullversion)) #1 SMP}" >"$lib/kernel-banner"
 gcc -shared -fPIC -O2 -Wall -Werror -DRELEASE="\"$release\"" -o "$lib/uname.so" "$machine/boot/uname.c"
 gcc -shared -fPIC -O2 -Wall -Werror -o "$lib/clock.so" "$machine/boot/clock.c"
+gcc -shared -fPIC -O2 -Wall -Werror -o "$lib/memory.so" "$machine/boot/memory.c" -lpthread
 # Not the metas that lead to packages which were fetched and are not installed: rigs install those by themselves.
 kernel_packages=$(find /srv/rigsim/pool/main -name 'linux-*.deb' ! -name 'linux-modules-*')
 if [ -n "$RIGSIM_WORLD" ]; then kernel_packages=$(find /srv/rigsim/pool/main -name "linux-image-*.deb"); fi

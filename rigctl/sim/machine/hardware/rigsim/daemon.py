@@ -16,6 +16,7 @@ from .faults import HARDWARE_FAULTS, Applied, Status, locked_book, read_book
 from .kernellog import BOOT_ID, ERROR, KernelLog
 from .loads import CpuMeter, Use, read_loads
 from .mains import Supply, go_off
+from .memory import CardMemory, clock_values
 from .meter import WallMeter
 from .state import STALE_AFTER_S, card_values, identity_values, link_values, render, write_atomically
 from .wakes import Wakes
@@ -44,6 +45,7 @@ class Daemon:
         self.time_scale = float(tuning.get("time_scale", 1.0))
         self.machine = build_machine(identity, int(tuning.get("seed", 0)))
         self.wiring = Wiring()
+        self.memory = CardMemory()
         self.wakes = Wakes()
         self.supply = Supply()
         self.go_off: Callable[[], None] = lambda: go_off(paths)
@@ -92,6 +94,7 @@ class Daemon:
         asleep = self.wakes.step(dt_s, self.machine.cards, active)
         self.machine.step(dt_s, self.time_scale)
         self._lose_cards(self.wiring.step(dt_s, self.machine.cards, active, asleep))
+        self._tell_of_memory(dt_s, active)
         self.wall_w = self.machine.wall_w
         if self.supply.trips(dt_s, self.wall_w, active):
             log.warning("the supply goes off")
@@ -211,6 +214,15 @@ class Daemon:
                 self.kernel.write(text, priority=ERROR)
             card.lost = gone or (card.lost and card.parts.slot not in self.wiring.returned)
 
+    def _tell_of_memory(self, dt_s: float, active: list[Applied]) -> None:
+        """Let the cards' memory count its errors, and the driver say what it has to say of them."""
+        ecc = bool(self.identity["card"].get("ecc"))
+        for slot, told in self.memory.step(dt_s, self.machine.cards, active, ecc=ecc):
+            card = next((one for one in self.present() if one.parts.slot == slot), None)
+            if card is not None:
+                bus_id = str(self._own(card)["pci_bus_id"])[4:-2]
+                self.kernel.write(f"NVRM: Xid (PCI:{bus_id}): {told}", priority=ERROR)
+
     def _own(self, card: Card) -> dict[str, Any]:
         return next(own for own in self.identity["cards"] if int(own["slot"]) == card.parts.slot)
 
@@ -234,6 +246,7 @@ class Daemon:
             "topology.common_ancestor": self.identity["topology"]["common_ancestor"],
             "gpu.count": len(cards),
             **self.wiring.rig(),
+            **clock_values([one for one in self.faults if one.active]),
             **built_in.values(self.identity, [one for one in self.faults if one.active]),
         }
         for index, card in enumerate(cards):
@@ -244,6 +257,7 @@ class Daemon:
             values |= thermal.shown(prefix, slot, [one for one in self.faults if one.active])
             values |= link_values(prefix, self.identity, slot, bus_ids, self.wiring.dead_links)
             values |= self.wiring.shown(prefix, card, values)
+            values |= self.memory.shown(prefix, slot, self.identity)
         write_atomically(self.paths.state, render(values))
         sysfs.update(self.paths, machine.cpu_temp_c, machine.cpu_energy_j)
         pcibus.update(self.paths, self.identity, bus_ids, self.wiring.port_errors)

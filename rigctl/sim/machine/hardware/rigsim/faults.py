@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from .changes import IDENTITY_FAULTS
+from .memory import MEMORY_FAULTS
 from .state import write_atomically
 
 if TYPE_CHECKING:
@@ -301,6 +302,10 @@ CATALOGUE: tuple[FaultInfo, ...] = (
     *(
         FaultInfo(name, summary, found_by, int(bool(found_by)), (SLOT,) if of_card else ())
         for name, summary, found_by, of_card in IDENTITY_FAULTS
+    ),
+    *(
+        FaultInfo(name, summary, found_by, 1, tuple(Parameter(*one) for one in parameters))
+        for name, summary, found_by, parameters in MEMORY_FAULTS
     ),
 )
 HARDWARE_FAULTS: dict[str, FaultInfo] = {info.name: info for info in CATALOGUE}

@@ -1,8 +1,8 @@
-"""dmesg, modinfo, modprobe, rmmod, lsmod, mokutil, lspci, update-initramfs, fio and nvme of a simulated rig.
+"""dmesg, modinfo, modprobe, rmmod, lsmod, mokutil, lspci, update-initramfs, fio, nvme, timedatectl of a simulated rig.
 
 One program, many names.
 
-In a container the real ones would show or change the host: its kernel log, its modules, its PCI devices.
+In a container the real ones would show or change the host: its kernel log, its modules, its PCI devices, its clock.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from . import module, storage
 from .paths import Paths
 from .state import read_state
+from .timedatectl import timedatectl
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -192,6 +193,7 @@ NAMES: dict[str, Callable[[Paths, list[str]], int]] = {
     "mokutil": mokutil,
     "lspci": lspci,
     "update-initramfs": update_initramfs,
+    "timedatectl": timedatectl,
     "fio": storage.fio,
     "nvme": storage.nvme,
 }
