@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from rigctl.checks import links, machine, matrix, numa, p2p, software, spans, topology
+from rigctl.checks import counters, links, machine, matrix, numa, p2p, software, spans, topology
 from rigctl.model.reading import LinkFacts
 from rigctl.model.verdict import Verdict
 
@@ -139,3 +139,23 @@ def test_cards_behind_switches_reach_each_other_though_no_pair_is_declared():
     (found,) = p2p.access(switched, h.readings())
     assert (found.verdict, found.subject) == (PASS, PAIR)
     assert p2p.access(h.spec(parts={"links": ()}), h.readings())[0].verdict is Verdict.SKIP
+
+
+def test_links_behind_switches_are_counted_though_no_pair_is_declared():
+    switched = h.spec(parts={"links": (), "nvswitch_links": 12})
+    assert {v.verdict for v in counters.nvlink_errors(switched, h.readings())} == {PASS}
+    assert counters.nvlink_errors(h.spec(parts={"links": ()}), h.readings())[0].verdict is Verdict.SKIP
+
+
+@pytest.mark.parametrize(("counts", "found"), [({"RxErr": 2, "BadTLP": 3, "BadDLLP": 4}, 9), ({"RxErr": 2}, 2)])
+def test_every_kind_of_corrected_error_counts(counts, found):
+    after = {"aer": {"card": h.device(**counts), "ports": [h.device("0000:00:02.1")]}}
+    readings = h.readings(logs=h.with_logs(counters__jsonl=h.counters(after)))
+    assert of(counters.aer_card(h.spec(), readings)).found == found
+
+
+def test_what_rose_does_not_make_up_for_what_fell():
+    before = {"correctable": {"RxErr": 5, "BadTLP": 5}}
+    assert counters._sum_of_rises(before, {"correctable": {"RxErr": 9, "BadTLP": 3}}, ("correctable",)) == -2
+    assert counters._sum_of_rises(before, {"correctable": {"RxErr": 9, "BadTLP": 5}}, ("correctable",)) == 4
+    assert counters._sum_of_rises(before, {}, ("correctable",)) == 0
