@@ -82,6 +82,7 @@ _IN_THE_FIELD = {
     "xid_74": "`NVLink: fatal error detected`: a bridge that is loose, or a link of the card that has died.",
     "xid_119": "`Timeout after 6s of waiting for RPC response from GPU GSP`: the card's own processor hangs "
     "(open-gpu-kernel-modules#446).",
+    "fabric_manager_off": "The driver was upgraded and its fabric manager was not: neither it nor CUDA starts.",
     "time_sync_off": "Somebody switched the time service off for a test, or an image came without one.",
     "nvme_added": "A second disk goes in, and every card has another bus number the next day.",
     "burn_errors": "Memory or core of a card is unstable; gpu-burn says FAULTY at its end and still exits 0.",
@@ -151,6 +152,7 @@ _NEEDS = {
     ),
     "driver_library_mismatch": "a driver from apt, loaded (provision the rig first)",
     **dict.fromkeys(("ecc_errors", "row_remap_pending"), "cards with ECC: the classes octo_a100 and octo_h100"),
+    "fabric_manager_off": "cards on NVSwitches: the classes octo_a100 and octo_h100",
     "host_memory_errors": "a profile with the workload `host_memory`, and a spec that asks for it",
 }
 _MET = {

@@ -154,3 +154,15 @@ def test_timedatectl_answers_as_people_ask_it(
     assert shims.NAMES["timedatectl"](daemon.paths, asked) == 0
     assert capsys.readouterr().out == said
     assert shims.NAMES["timedatectl"](daemon.paths, ["set-ntp", "true"]) == 1
+
+
+def test_without_the_fabric_manager_no_link_to_a_switch_is_up(a100: Daemon, capsys: pytest.CaptureFixture[str]) -> None:
+    a100.tick(0.1)
+    assert shims.NAMES["nv-fabricmanager"](a100.paths, ["--version"]) == 0
+    assert capsys.readouterr().out == f"Fabric Manager version is : {VERSION}\n"
+    assert state_of(a100)["gpu.0.link.0.active"] == "1"
+    faultctl.apply(a100.paths, "fabric_manager_off", {}, "now")
+    a100.tick(0.1)
+    assert {value for key, value in state_of(a100).items() if key.endswith(".active")} == {"0"}
+    module.unload(a100.paths)
+    assert shims.NAMES["nv-fabricmanager"](a100.paths, []) == 1

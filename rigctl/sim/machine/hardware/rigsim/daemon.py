@@ -10,7 +10,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-from . import built_in, changes, electrical, module, pcibus, sysfs, thermal
+from . import built_in, changes, electrical, fabric, module, pcibus, sysfs, thermal
 from .build import build_machine
 from .faults import HARDWARE_FAULTS, Applied, Status, locked_book, read_book
 from .kernellog import BOOT_ID, ERROR, KernelLog
@@ -129,6 +129,7 @@ class Daemon:
             self.identity = changes.changed(self._given, active)
             changes.show(self.paths, self._given, self.identity, active)
             built_in.show_settings(self.paths, self.identity, active)
+            fabric.follow(self.paths, self._given, active)
 
     def _happen(self, status: Status) -> None:
         """Let the faults that wait as `status` says happen, and say so in the book.

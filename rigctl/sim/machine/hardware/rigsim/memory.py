@@ -53,6 +53,7 @@ MEMORY_FAULTS: tuple[tuple[str, str, tuple[str, ...], tuple[tuple[str, int, int,
         (name, f"The driver tells Xid {number} of a card.", ("kernel.xid",), (("slot", 2, 1, 16, "the card"),))
         for name, (number, _, _) in XIDS.items()
     ),
+    ("fabric_manager_off", "The fabric manager does not run.", ("topology.fabric_manager",), ()),
     ("time_sync_off", "No service keeps the rig's clock.", ("kernel.time_sync",), ()),
 )
 """Name, summary, the checks that must name it, and parameters (name, default, lowest, highest, summary)."""

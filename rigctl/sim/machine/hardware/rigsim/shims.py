@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from . import module, storage
+from .fabric import nv_fabricmanager
 from .paths import Paths
 from .state import read_state
 from .timedatectl import timedatectl
@@ -194,6 +195,7 @@ NAMES: dict[str, Callable[[Paths, list[str]], int]] = {
     "lspci": lspci,
     "update-initramfs": update_initramfs,
     "timedatectl": timedatectl,
+    "nv-fabricmanager": nv_fabricmanager,
     "fio": storage.fio,
     "nvme": storage.nvme,
 }

@@ -67,7 +67,7 @@ class Wiring:
     @property
     def dead_links(self) -> frozenset[int]:
         """Numbers of the links without a signal."""
-        if "links_inactive" in self._faults:
+        if "links_inactive" in self._faults or "fabric_manager_off" in self._faults:
             return frozenset(range(MOST_LINKS))
         nv3 = self._faults.get("nv3")
         return frozenset({nv3["link"]}) if nv3 is not None else frozenset()
