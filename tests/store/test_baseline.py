@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rigctl.model.run import RunRig
 from rigctl.model.verdict import CheckVerdict, Record, RigRecord, Verdict
 from rigctl.store import RunDir
-from rigctl.store.baseline import find_baselines
+from rigctl.store.baseline import RECENT_RUNS, find_baselines
 from tests.checks import healthy
 
 if TYPE_CHECKING:
@@ -82,3 +82,18 @@ def test_a_damaged_run_is_left_out_and_named(tmp_path, caplog):
     accepted(tmp_path, 3, settled(1, 50.0), with_facts=False)
     assert find_baselines(tmp_path, ("rig1",))["rig1"].run_id == good.run_id
     assert len([one for one in caplog.records if "left out of" in one.message]) == 3
+
+
+def paced(slot: int, found: float) -> CheckVerdict:
+    return settled(slot, found).model_copy(update={"check": "throughput.layer", "unit": "TFLOP/s"})
+
+
+def test_the_rates_of_the_last_runs_are_kept_whatever_the_newest_one_measured(tmp_path):
+    for day in range(RECENT_RUNS + 2):
+        accepted(tmp_path, day, settled(1, 55.0), paced(1, 60.0 + day))
+    accepted(tmp_path, 40, settled(1, 56.0))
+    known = find_baselines(tmp_path, ("rig1",))["rig1"]
+    rates = known.recent_of("throughput.layer", healthy.UUIDS[0])
+    assert rates == tuple(60.0 + day for day in range(2, RECENT_RUNS + 2))
+    assert known.figure("throughput.layer", healthy.UUIDS[0]) is None
+    assert known.recent_of("thermals.settled_gpu_temp", healthy.UUIDS[0]) == ()
