@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bench import early_stop
-from rigctl.checks import early, thermals
+from rigctl.checks import cooling, early, thermals
 from rigctl.checks.burn import Burn
 from rigctl.checks.say import Say
 from rigctl.parse import gpu_burn
@@ -172,3 +172,44 @@ def test_three_readings_of_the_wall_are_enough(count, certain):
 def test_the_wall_near_its_bounds_is_not_certain(monkeypatch, watts, certain):
     monkeypatch.setattr(early, "DOUBT_SHARE", 0.125)
     assert walled(watts) is certain
+
+
+def of_card(night, compared=(), **limits):
+    """The figures of card 1 by name."""
+    so_far, baseline = night
+    spec = SPEC.model_copy(update={"limits": SPEC.limits.model_copy(update=limits)})
+    state = early.SoFar(spec, so_far, baseline, 10.0, None, tuple(compared))
+    return {figure.name: figure for figure in early._of_card(state, so_far.facts.gpus[0])}
+
+
+def test_a_share_of_the_limit_is_a_figure_where_one_is_declared(night):
+    assert "power" in of_card(night, min_power_share_of_limit=0.9)
+    assert "power" not in of_card(night, min_power_share_of_limit=None)
+
+
+def test_the_memory_is_a_figure_where_the_card_tells_it(night):
+    so_far, baseline = night
+    assert "memory" not in of_card(night)
+    telling = tuple(
+        s.model_copy(update={"gpus": tuple(one.model_copy(update={"memory_temp_c": 70}) for one in s.gpus)})
+        for s in so_far.samples
+    )
+    assert "memory" in of_card((so_far.model_copy(update={"samples": telling}), baseline))
+
+
+def test_what_compares_is_a_figure_of_its_own_card(night):
+    so_far, baseline = night
+    one, two = so_far.facts.gpus
+    known = cooling.known_resistance(baseline, one.uuid, "°C/W over its own rest")
+    said = [
+        Say("thermals.resistance", one.subject, 0.2, "°C/W over its own rest").passed("x", 0.1),
+        Say("thermals.card_spread", one.subject, 5, "°C").passed("x", 3.0),
+    ]
+    others = [Say(check, two.subject).passed("x", 9.0) for check in ("thermals.resistance", "thermals.card_spread")]
+    found = of_card(night, [*said, *others], max_gpu_temp_spread_c=5.0)
+    assert found["resistance"].high == pytest.approx(0.103)
+    assert known is not None
+    assert found["resistance"].limits == (0.2, pytest.approx(known * (1 + SPEC.limits.max_gpu_c_per_w_rise_share)))
+    assert (found["spread"].high, found["spread"].limits) == (3.8, (5.0,))
+    assert of_card((so_far, None), said)["resistance"].limits == (0.2, None)
+    assert set(of_card(night, others)) & {"resistance", "spread"} == set()
