@@ -39,6 +39,9 @@ TRAINING: dict[str, Any] = {
 }
 """The training workload of simulated rigs (model TrainingSpec, without its floor): there is no GPU to train on."""
 
+HOST_MEMORY: dict[str, Any] = {"seconds": 6, "share_of_free": 0.02}
+"""What is free there is the host's memory, which simulated rigs share with it and with each other."""
+
 _PROFILE_KEYS = ("idle_seconds", "cpu_burn_seconds", "gpu_burn_seconds", "all_burn_seconds", "train", "sample_hz")
 PROFILES: dict[str, dict[str, Any]] = {
     name: dict(zip(_PROFILE_KEYS, figures, strict=True))
@@ -52,7 +55,7 @@ PROFILES: dict[str, dict[str, Any]] = {
 }
 """Short burns: the simulated cooling loop settles `time_scale` times faster than a real one."""
 for _name in ("standard", "full", "soak"):
-    PROFILES[_name]["workloads"] = ["disk"]
+    PROFILES[_name]["workloads"] = ["disk"] if _name == "standard" else ["disk", "host_memory"]
 PROFILES["full"]["step_load_seconds"] = 30
 PROFILES["soak"] |= {"wakes": 4, "wake_rest_seconds": 4, "wake_load_seconds": 3, "step_load_seconds": 30}
 
@@ -145,7 +148,12 @@ def torch_variables(training: Training) -> dict[str, Any]:
 
 
 def _exceptions(training: Training | None) -> dict[str, Any]:
-    found: dict[str, Any] = {"wall_meter": {"url": METER_URL}, "allow_step_load": True, "compute": None}
+    found: dict[str, Any] = {
+        "wall_meter": {"url": METER_URL},
+        "allow_step_load": True,
+        "compute": None,
+        "host_memory": HOST_MEMORY,
+    }
     if training is not None and training.floor_tokens_per_s is not None:
         found["training"] = {**TRAINING, "min_tokens_per_s": training.floor_tokens_per_s, "provisional": False}
         found["sources"] = {
