@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from rigctl.checks import burn, kernel, load, measure, throughput
 from rigctl.checks.burn import Burn
+from rigctl.checks.curve import Curve
 from rigctl.checks.say import Say
 from rigctl.model.reading import KernelMessage, RigEvent
 from rigctl.model.verdict import Verdict
+from rigctl.parse import gpu_burn
 
 from . import healthy as h
 from .test_kernel import xid
@@ -195,3 +198,16 @@ def test_an_output_that_ends_early_says_how_the_burner_ended(status, words):
     readings = h.readings(logs=h.with_logs(gpu_burn__log=cut), events=exited(exit_status=status))
     whole, *_ = burn.oracle(h.spec(), readings, h.PROFILE)
     assert (whole.verdict, whole.reason.endswith(words)) == (ERROR, True)
+
+
+@pytest.mark.parametrize(
+    ("slot", "seconds", "falls"), [(2, 120.0, True), (2, 119.9, False), (1, 120.0, False), (2, 600.0, True)]
+)
+def test_two_settled_minutes_show_a_cards_own_drift(monkeypatch, slot, seconds, falls):
+    monkeypatch.setattr(throughput, "read_curve", lambda *_: Curve(58.0, 58.0, 0.0, seconds, 0.0))
+    rows = [h.row(percent, rates=(100, rate)) for percent, rate in ((5.0, 100), (95.0, 50))]
+    shown = Burn("gpu_burn", seconds, gpu_burn.parse(h.burn_log(rows)), None, None)
+    shown = shown if seconds >= 120 else replace(shown, asked_s=120.0)
+    spec = h.spec(limits={"max_burn_gflops_drift": 0.25})
+    found = throughput._settled_drift(SAY, spec, h.readings(), h.gpu(slot - 1), shown)
+    assert (found is not None) is falls

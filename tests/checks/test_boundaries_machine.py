@@ -6,9 +6,10 @@ import json
 
 import pytest
 
-from rigctl.checks import clock, probes
+from rigctl.checks import clock, ecc, probes
 
 from . import healthy as h
+from .test_ecc import judged as corrected
 
 
 def jumped(*steps):
@@ -41,3 +42,9 @@ def test_without_a_declared_limit_the_agents_own_bound_is_named():
     own = h.spec(limits={"max_probe_seconds": None})
     assert {v.source for v in probes.answers(own, h.readings())} == {"the agent's own bound"}
     assert "the agent's own bound" not in {v.source for v in probes.answers(h.spec(), h.readings())}
+
+
+def test_a_limit_of_nvidias_own_for_corrected_errors_is_said_to_be_theirs():
+    declared = h.spec(sources={"limits.max_ecc_corrected": "our site's rule"})
+    assert ecc.GCM in corrected().source
+    assert ecc.GCM not in corrected(spec=declared).source

@@ -280,3 +280,10 @@ def test_what_a_meter_lacks_is_named(form, word):
     silent = h.readings(samples=h.with_samples(("gpu_burn",), wall_power_w=None))
     spec = h.spec(wall_meter=WallMeterSpec(form=form), limits={"wall_power_gpu_burn_w": 1000.0})
     assert power._wall(spec, silent, "gpu_burn", 1000.0).reason == f"the wall meter has no {word}"
+
+
+def test_without_a_declared_share_the_rest_is_said_where_the_wall_was_read():
+    spec = h.spec(limits={"max_wall_residual_share": None})
+    assert "W at the wall" in energy._residual(spec, h.readings(), "gpu_burn").reason
+    unread = h.readings(samples=h.with_samples(("gpu_burn",), wall_power_w=None))
+    assert energy._residual(spec, unread, "gpu_burn").reason == "the spec sets no share"
