@@ -20,7 +20,16 @@ if TYPE_CHECKING:
 FAULT = "fabric_manager_off"
 NAME = "nvidia-fabricmanager.service"
 FOLDER = Path("/run/systemd/system")
-UNIT = "[Unit]\nDescription=NVIDIA fabric manager service\n\n[Service]\nExecStart=/usr/local/sbin/nv-fabricmanager\n"
+UNIT = """[Unit]
+Description=NVIDIA fabric manager service
+StartLimitIntervalSec=0
+
+[Service]
+ExecStart=/usr/local/sbin/nv-fabricmanager
+Restart=on-failure
+RestartSec=5
+"""
+"""It comes up by itself once the driver is loaded."""
 TIMEOUT_S = 10
 
 
