@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from rigctl.model.verdict import CheckVerdict
 
 CHECK = "throughput.loss"
+TOGETHER = "all cards"
+"""Subject of what holds of all cards at once; where no card can be judged, that is said of the rig."""
 ROUNDING = 1e-3
 """Losses that differ by a smaller share may come from sums in another order; a larger one is a wrong result."""
 _WRONG = "run the GPU burn and the memory test: a card computes wrongly, try lower clocks, then replace it"
@@ -35,7 +37,7 @@ def loss(spec: RigSpec, readings: Readings) -> list[CheckVerdict]:
     def judge(card: Alone, gpu: GpuFacts | None, say: Say) -> CheckVerdict:
         return _of_card(say, card, _twin(readings, told, card, gpu), readings.rig)
 
-    return [_weights(say.of("rig", "the same weights"), told), *each_named(say, spec, readings, told.each, judge)]
+    return [_weights(say.of(TOGETHER, "the same weights"), told), *each_named(say, spec, readings, told.each, judge)]
 
 
 def _weights(say: Say, told: Trained) -> CheckVerdict:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from rigctl.model.verdict import CheckVerdict
 
 CHECK, STEP = "measure.second_opinion", "dcgm"
+NO_CARD = "beside the cards"
+"""Subject of what DCGM tests of no card in particular: software, libraries, the bus."""
 _SUBJECTS = ("kernel.", "memory.", "power.", "thermals.", "throughput.", "topology.")
 """Our checks that speak of the same things."""
 _DISAGREE = "look at both: DCGM's tests are shorter, and judge by NVIDIA's own limits instead of this rig's spec"
@@ -60,7 +62,7 @@ def second_opinion(spec: RigSpec, readings: Readings) -> list[CheckVerdict]:
         return _of(say, own)
 
     others = [one for one in diagnosis.ran if not one.gpus]
-    return [*([_of(say, others)] if others else []), *each_card(say, spec, readings, judge)]
+    return [*([_of(say.of(NO_CARD), others)] if others else []), *each_card(say, spec, readings, judge)]
 
 
 def _of(say: Say, outcomes: Sequence[dcgm.TestOutcome]) -> CheckVerdict:
@@ -81,10 +83,11 @@ def with_disagreement(verdicts: Sequence[CheckVerdict]) -> list[CheckVerdict]:
 
 
 def _compared(opinion: CheckVerdict, verdicts: Sequence[CheckVerdict]) -> CheckVerdict:
+    about = {NO_CARD: "rig"}.get(opinion.subject, opinion.subject)
     bad = [
         one.check
         for one in verdicts
-        if one.verdict is Verdict.FAIL and one.subject == opinion.subject and one.check.startswith(_SUBJECTS)
+        if one.verdict is Verdict.FAIL and one.subject == about and one.check.startswith(_SUBJECTS)
     ]
     if opinion.verdict is Verdict.PASS and bad:
         reason = f"{opinion.reason}, and ours do not: {', '.join(dict.fromkeys(bad))}"

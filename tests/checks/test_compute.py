@@ -375,7 +375,7 @@ def test_losses_that_are_no_figures_are_an_error(bad):
 
 def test_cards_that_hold_different_weights_fail():
     found = {v.subject: v for v in losses.loss(h.spec(), trained(weights_agree=False))}
-    assert found["rig"].verdict is FAIL
+    assert found[losses.TOGETHER].verdict is FAIL
     assert found[CARD1].verdict is PASS
 
 
@@ -480,7 +480,15 @@ def test_what_dcgm_says_of_the_rig_stands_beside_the_cards():
     root = json.loads(json.loads(c.diagnosis())["output"])["DCGM GPU Diagnostic"]
     root["test_categories"].append(software)
     found = opinion(c.diagnosis(output=json.dumps({"DCGM GPU Diagnostic": root})))
-    assert (found["rig"].verdict, found[CARD1].verdict) == (FAIL, PASS)
+    assert (found[second_opinion.NO_CARD].verdict, found[CARD1].verdict) == (FAIL, PASS)
+
+
+def test_what_dcgm_passes_beside_the_cards_is_compared_with_what_fails_of_the_rig():
+    ours = Say("kernel.xid").failed("Xid 79", 79, "fix")
+    theirs = Say(second_opinion.CHECK, second_opinion.NO_CARD).passed("1 tests of DCGM passed", "pass")
+    assert second_opinion.with_disagreement([ours, theirs])[1].verdict is WARN
+    elsewhere = Say("kernel.xid", CARD1).failed("Xid 79", 79, "fix")
+    assert second_opinion.with_disagreement([elsewhere, theirs])[1].verdict is PASS
 
 
 def test_a_disagreement_is_shown_both_ways():
