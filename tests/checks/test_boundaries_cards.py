@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from rigctl.checks import counters, links, machine, matrix, numa, p2p, software, spans, topology
+from rigctl.checks import counters, identity, links, machine, matrix, numa, p2p, software, spans, topology
 from rigctl.model.reading import LinkFacts
 from rigctl.model.verdict import Verdict
 
@@ -159,3 +159,23 @@ def test_what_rose_does_not_make_up_for_what_fell():
     assert counters._sum_of_rises(before, {"correctable": {"RxErr": 9, "BadTLP": 3}}, ("correctable",)) == -2
     assert counters._sum_of_rises(before, {"correctable": {"RxErr": 9, "BadTLP": 5}}, ("correctable",)) == 4
     assert counters._sum_of_rises(before, {}, ("correctable",)) == 0
+
+
+def test_only_a_bus_number_that_shifted_is_told():
+    shifted = h.readings(facts=h.facts(places=(h.place(0), h.place(1, pci_address="0000:03:00.0"))))
+    one, two = identity.known_cards(h.spec(), shifted, h.baseline())
+    assert ("shifted" in one.reason, "shifted from 0000:02:00.0" in two.reason) == (False, True)
+
+
+def test_who_sat_there():
+    accepted = h.baseline()
+    was = {place.uuid: place for place in accepted.facts.places}
+    one, two = accepted.facts.gpus
+    there = h.place(1, uuid="new")
+    assert identity._who_sat_there(there, accepted, was, set()) == two
+    assert identity._who_sat_there(h.place(0, uuid="new"), accepted, was, set()) == one
+    assert identity._who_sat_there(there, accepted, was, {two.uuid}) == one  # the only one that is gone
+    for now, known in ((None, was), (there, {})):
+        assert identity._who_sat_there(now, accepted, known, set()) is None
+        assert identity._who_sat_there(now, accepted, known, {one.uuid}) == two
+    assert identity._who_sat_there(there, accepted, was, set(h.UUIDS)) is None

@@ -347,3 +347,21 @@ def test_where_ours_and_dcgm_differ_both_are_said(status, ours, verdict, words):
     untouched, said = second_opinion.with_disagreement([ours, opinion])
     assert untouched == ours
     assert (said.verdict, said.reason.endswith(words)) == (verdict, True)
+
+
+def test_a_program_that_could_not_measure_tells_why():
+    for text, words in (
+        ('{"error": "no torch"}', "no torch"),
+        ("{}", "cannot be read"),
+        ('{"x": 1}', "cannot be read"),
+    ):
+        (found,) = compute.rate(LAYER, h.spec(), told("compute", text), None)
+        assert (found.verdict, words in found.reason) == (ERROR, True)
+    (found,) = compute.rate(LAYER, h.spec(), told("compute", c.compute(error="it broke")), None)
+    assert (found.verdict, found.reason) == (ERROR, "it broke")
+
+
+@pytest.mark.parametrize(("uuid", "verdict"), [(None, PASS), (h.UUIDS[1], PASS), (h.UUIDS[0], ERROR)])
+def test_a_card_is_the_one_that_torch_names_where_it_names_one(uuid, verdict):
+    text = c.compute(c.card(0), c.card(1) | {"uuid": uuid})
+    assert of(compute.rate(LAYER, h.spec(), told("compute", text), None)).verdict is verdict

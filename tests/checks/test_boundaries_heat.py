@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rigctl.checks import cooling, fans, thermals
+from rigctl.checks import cooling, fans, guard, thermals
 from rigctl.checks.curve import Curve, Spoilt, _near_since, at_rest, curve_of, read_curve, slope
 from rigctl.checks.load import NoLoad
 from rigctl.checks.say import Say
@@ -252,3 +252,18 @@ def test_three_loaded_samples_are_a_load_though_its_last_third_shows_no_noise(co
 @pytest.mark.parametrize(("count", "verdict"), [(3, PASS), (2, Verdict.BLIND)])
 def test_three_readings_of_a_fan_are_enough(count, verdict):
     assert of(fans.fan_speed(h.spec(), shown(count, fan_pct=None))).verdict is verdict
+
+
+@pytest.mark.parametrize(
+    ("detail", "source"),
+    [
+        ({"limit": 85.0}, "limits.guard_max_gpu_temp_c"),
+        ({"limit": 80.0}, "the card's own slowdown temperature"),
+        ({"limit": 85.0, "limit_from": "card"}, "the card's own slowdown temperature"),
+        ({"limit": 80.0, "limit_from": "spec"}, "limits.guard_max_gpu_temp_c"),
+    ],
+)
+def test_whose_limit_the_guard_held_a_card_against(detail, source):
+    stop = h.guard_stop("gpu_burn", 25.0, reason="temperature", slot=2, found=86.0, **detail)
+    (found,) = guard.guard(h.spec(), h.readings(events=stop))
+    assert (found.verdict, source in found.source) == (FAIL, True)
