@@ -18,7 +18,9 @@ from typing import Any
 
 import pytest
 
-from rigctl.agent.loads import group_members
+from rigctl.agent.loads import Load, command_for, group_members
+from rigctl.agent.places import Places
+from rigctl.agent.plan import parse_plan
 from rigctl.agent.scripts import dcgm_diag, devices, gpu_memory, pacing, train, train_all, work
 from rigctl.agent.scripts.patterns import Pattern, patterns, wrong_bytes
 from rigctl.measure.workloads import WORKLOADS
@@ -445,6 +447,12 @@ def test_two_processes_train_alone_and_together_under_torchrun(tmp_path):
 
 
 @needs_torch
+def test_one_card_trains_with_no_other(tmp_path):
+    status, told = run(tmp_path, "train_all", {**TRAIN_ALL, "ranks": 1})
+    assert (status, told["hint"]) == (1, "see topology.gpu_count")
+
+
+@needs_torch
 def test_no_worker_outlives_the_step_when_its_process_group_is_killed(tmp_path):
     endless = {**TRAIN_ALL, "measured_steps": 100_000}
     out = tmp_path / "train_all.json"
@@ -489,3 +497,53 @@ def workers(tmp_path: Path) -> list[int]:
         if own and any(word.startswith(b"LOCAL_RANK=") for word in words):
             found.append(int(environ.parent.name))
     return found
+
+
+def taken_out(tmp_path: Path, program: str, python: str, arguments: dict[str, Any], venv: str) -> dict[str, Any]:
+    """Run a program as the agent does: taken out of it, by its own words, in its plain environment."""
+    plan = parse_plan(
+        json.dumps(
+            {
+                "run_id": "r1",
+                "sample_hz": 2,
+                "controller_lost_s": 60,
+                "max_gpu_temp_c": 80,
+                "stale_sample_s": 5,
+                "expected_gpus": [],
+                "gpu_burn_dir": "/nowhere",
+                "torch_venv": venv,
+                "steps": [
+                    {
+                        "name": "a_step",
+                        "seconds": 100,
+                        "loads": ["script"],
+                        "script": {"name": program, "python": python, "arguments": arguments, "needs_cards": False},
+                    }
+                ],
+            }
+        )
+    )
+    places = Places(tmp_path / "spool", tmp_path / "run")
+    places.spool("r1").mkdir(parents=True)
+    command = command_for("script", plan.steps[0], plan, places)
+    load = Load.start(command, 100)
+    deadline = time.monotonic() + 100
+    while load.poll(time.monotonic()) is None and time.monotonic() < deadline:
+        select_briefly()
+    told: dict[str, Any] = json.loads((places.spool("r1") / "a_step.json").read_text())
+    return told
+
+
+def test_the_agent_runs_what_it_carries_by_the_rigs_own_python(tmp_path):
+    asked = {"program": "rigctl-no-such-dcgmi", "level": 2, "limit_s": 5}
+    assert taken_out(tmp_path, "dcgm_diag", "system", asked, "/nowhere") == {"installed": False}
+
+
+@needs_torch
+@pytest.mark.parametrize(
+    ("program", "arguments"), [("compute", COMPUTE), ("gpu_memory", MEMORY), ("train_all", TRAIN_ALL)]
+)
+def test_the_agent_runs_what_it_carries_in_the_rigs_torch(tmp_path, program, arguments):
+    told = taken_out(tmp_path, program, "torch", arguments, str(Path(TORCH_PYTHON).parents[1]))
+    assert "error" not in told, told
+    assert told["device"] == "cpu"

@@ -52,6 +52,8 @@ def measure(arguments: dict[str, Any]) -> dict[str, Any]:
     """Let torchrun run the workers, with and without P2P, and put together what they measured."""
     if TORCH_MISSING:
         raise ScriptError(f"torch cannot be imported: {TORCH_MISSING}", "rigctl provision RIG --tags pytorch")
+    if int(arguments["ranks"]) < 2:  # noqa: PLR2004 - two cards
+        raise ScriptError("one card trains with no other", "see topology.gpu_count")
     first = _launch(arguments, alone=True, environment={})
     second = _launch(arguments, alone=False, environment={"NCCL_P2P_DISABLE": "1"}) if _p2p(arguments) else None
     shape = shape_of(arguments["training"])
