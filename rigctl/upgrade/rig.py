@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
 from rigctl.accept import AcceptOptions, accept, start_run
-from rigctl.errors import ChangeIncomplete, CommandFailed, UsageError
+from rigctl.errors import ChangeIncomplete, CommandFailed, ConnectionLost, UsageError
 from rigctl.fleet.delivery import RemoteAgent
 from rigctl.fleet.ssh import RigConnection
 from rigctl.inventory import load_fleet
@@ -160,7 +160,8 @@ class SshRig:
             self._restart(now["boot_id"])
 
     def _restart(self, boot_id: str) -> None:
-        with self._connected() as connection:
+        # The connection may break before the answer has come: that is what was asked for.
+        with suppress(ConnectionLost), self._connected() as connection:
             connection.run("systemctl --no-block reboot", timeout_s=SHORT_S, root=True)
         system = SshSystem(self.rig)
         back = wait_until_back(system, BOOT_S, other_than=boot_id)

@@ -26,6 +26,7 @@ LAYERS = {
     "rigctl.sim": 4,
     "rigctl.spec": 4,
     "rigctl.starter": 4,
+    "rigctl.upgrade": 4,
     "rigctl.acceptance": 3,
     "rigctl.assets": 3,
     "rigctl.fleet": 3,

@@ -9,7 +9,7 @@ from typing import Any
 FILES = (
     "/etc/apt/preferences.d/*", "/etc/apt/sources.list", "/etc/apt/sources.list.d/*", "/etc/apt/apt.conf.d/*gpu-rig*",
     "/etc/modprobe.d/*", "/etc/modules-load.d/*", "/etc/profile.d/nvidia-cuda.sh", "/etc/ld.so.conf.d/*cuda*",
-    "/etc/systemd/system/nvidia-card-settings.service", "/etc/cdi/nvidia.yaml", "/var/lib/gpu-rig/*.json",
+    "/etc/systemd/system/nvidia-card-settings.service", "/etc/cdi/nvidia.yaml", "/var/lib/gpu-rig/nvidia_driver.json",
     "/var/lib/gpu-rig-container-trial.json", "/etc/default/grub.d/90-gpu-rig-*",
 )  # fmt: skip
 """Patterns of what the roles write where it bears on driver, toolkit and kernel."""
