@@ -16,7 +16,7 @@ from bench.captures import judged
 from bench.figure import Figure, figure
 from rigctl.sim.machine.hardware.rigsim.faults import HARDWARE_FAULTS
 from rigctl.sim.nights.fleet import members
-from rigctl.sim.nights.park import fault_night, healthy_year
+from rigctl.sim.nights.park import CLASS_OF, REFERENCE, fault_night, healthy_year
 from rigctl.sim.nights.peers import RULES, Figures, flagged, fleet_means
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from rigctl.sim.nights.park import Outcome
 
 NAME = "detection"
-RIG_CLASS = "dual_3090ti"
 RIGS, NIGHTS, SEEDS = 30, 100, 3
 SHOWN = 5
 """So many misses are told by name."""
@@ -70,8 +69,9 @@ def run(
     rigs: int, nights: int, seeds: int, names: Sequence[str] = tuple(HARDWARE_FAULTS)
 ) -> tuple[list[Healthy], list[Faulty]]:
     """Run `nights` healthy nights of each of `rigs` rigs, and each fault with each seed, on all processors."""
-    fleet = members(RIG_CLASS, max(rigs, seeds))
-    jobs = [(fleet[seed], name, seed) for name in names for seed in range(seeds)]
+    fleet = members(REFERENCE, max(rigs, seeds))
+    fleets = {REFERENCE: fleet} | {one: members(one, seeds) for one in sorted({*CLASS_OF.values()} if names else ())}
+    jobs = [(fleets[CLASS_OF.get(name, REFERENCE)][seed], name, seed) for name in names for seed in range(seeds)]
     with ProcessPoolExecutor(max_workers=os.cpu_count()) as pool:
         faulty = pool.map(_faulty, *zip(*jobs, strict=True)) if jobs else ()
         years = pool.map(_year, fleet[:rigs], [nights] * rigs)
@@ -117,7 +117,7 @@ def told(healthy: Sequence[Healthy], faulty: Sequence[Faulty]) -> list[Figure]:
         "after an accepted night of the same rig, with the first profile of standard, full and soak that claims it"
     )
     nights = (
-        f"{len(healthy)} nights of {RIG_CLASS} rigs through a year: seasons, dust, age, noise, no two boards alike, "
+        f"{len(healthy)} nights of {REFERENCE} rigs through a year: seasons, dust, age, noise, no two boards alike, "
         "each with the baseline of the nights before" + (f", and {len(calm)} changes that are no fault" if calm else "")
     )
     found, right = (_share([getattr(one, what) for one in real]) for what in ("found", "right"))

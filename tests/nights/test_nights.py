@@ -24,8 +24,8 @@ def test_nights_are_compared_with_those_before(fleet):
 
 
 @pytest.mark.parametrize("name", HARDWARE_FAULTS)
-def test_each_fault_is_found_and_its_cause_comes_first(fleet, name):
-    outcome = park.fault_night(fleet[0], name, 0)
+def test_each_fault_is_found_and_its_cause_comes_first(fleet, others, name):
+    outcome = park.fault_night(others.get(park.CLASS_OF.get(name), fleet[0]), name, 0)
     causes = [f"{v.key}: {v.reason}" for v in outcome.record.causes]
     assert outcome.found, causes
     assert outcome.right, causes

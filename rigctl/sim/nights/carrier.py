@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from rigctl.sim.nights import switched
-from rigctl.sim.nights.work import DISK, GpuBurn, asked_of, stress_ng, workloads
+from rigctl.sim.nights.programs import DISK, PROGRAMS, Program, Turn, tell
+from rigctl.sim.nights.watch import MONO_S
+from rigctl.sim.nights.work import GpuBurn, stress_ng
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -59,7 +61,7 @@ class Carrier:
         for number, load in enumerate(loads):
             argv = ["./gpu_burn", "-c", "compare.fatbin", f"{seconds:.0f}"] if load == "gpu" else [load]
             self.told.say("load_started", name, load=load, pid=4000 + number, argv=argv)
-        if _uses_cards(name, loads, step):
+        if _uses_cards(loads, step):
             self.rig.happen()
         stages = step.get("script", {}).get("arguments", {}).get("stages")
         ran_s = self._switched(name, stages) if stages else self._steady(name, loads, seconds)
@@ -85,10 +87,8 @@ class Carrier:
     def _steady(self, name: str, loads: list[str], seconds: float) -> float:
         """Put to work, and let it run; return how long it did, seconds."""
         burn = GpuBurn(self.rig, seconds) if "gpu" in loads else None
-        cards, slots = (1.0, ()) if burn is not None else asked_of(name)
-        # Each worker of a card keeps one thread of the processor busy.
-        feeding = len(self.rig.machine.cards) / self.rig.identity["cpu"]["threads"] if cards else 0.0
-        self.rig.work(cards, 1.0 if "cpu" in loads else feeding, slots)
+        asked, begun_s = self._asked(name, loads), MONO_S + self.told.passed_s
+        self.rig.work(asked.cards, asked.cpu, asked.slots)
         ran_s = self._run(name, seconds, burn)
         ended = self.stopped is None
         if burn is not None:
@@ -97,9 +97,19 @@ class Carrier:
             self.logs[f"{name}{'_cpu' if burn is not None else ''}.yaml"] = stress_ng(seconds, self._chance)
         if name == DISK and ended:
             self.logs["disk.json"] = self.board.disk_speed()
-        elif name in workloads() and ended:
-            self.logs[f"{name}.json"] = workloads()[name](self.rig, self.spec, self._chance)
+        elif name in PROGRAMS and ended:
+            turn = Turn(self.rig, self.spec, self._chance, (begun_s, MONO_S + self.told.passed_s))
+            self.logs[f"{name}.json"] = tell(name, turn)
         return ran_s
+
+    def _asked(self, name: str, loads: list[str]) -> Program:
+        """Return what a step asks of cards and processor."""
+        if name in PROGRAMS:
+            return PROGRAMS[name]
+        cards = 1.0 if "gpu" in loads else 0.0
+        # Each worker of a card keeps one thread of the processor busy.
+        feeding = cards * len(self.rig.machine.cards) / self.rig.identity["cpu"]["threads"]
+        return Program(lambda _turn: {}, cards, 1.0 if "cpu" in loads else feeding)
 
     def _run(self, name: str, seconds: float, burn: GpuBurn | None) -> float:
         dt_s = 1 / self.profile.sample_hz
@@ -123,7 +133,5 @@ class Carrier:
         return {slot: low + (limit - low) * done for slot, limit in own.items()}
 
 
-def _uses_cards(name: str, loads: list[str], step: Mapping[str, Any]) -> bool:
-    return (
-        "gpu" in loads or "train" in loads or bool(step.get("script", {}).get("needs_cards")) or asked_of(name)[0] > 0
-    )
+def _uses_cards(loads: list[str], step: Mapping[str, Any]) -> bool:
+    return bool({"gpu", "train"} & set(loads)) or bool(step.get("script", {}).get("needs_cards"))

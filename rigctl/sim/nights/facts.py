@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rigctl.model.reading import Facts
+from rigctl.sim.machine.hardware.rigsim.memory import clock_values
 from rigctl.sim.nights import shown
 
 if TYPE_CHECKING:
@@ -57,9 +58,24 @@ def read_facts(rig: Hardware, board: Board, spec: RigSpec, boot_id: str) -> Fact
         **board.facts(),
         "probes": [{"name": "NVML", "seconds": PROBE_S, "limit_s": 40, "exit_status": 0}],
         "tools": _tools(rig, spec),
-        "time_sync": {"service": True, "synchronised": True},
+        "time_sync": _time_sync(rig),
+        "fabric_manager": _fabric_manager(rig, version),
     }
     return Facts.model_validate(known)
+
+
+def _fabric_manager(rig: Hardware, version: str) -> dict[str, Any]:
+    """Return the service that joins cards through NVSwitches; a board without them has none."""
+    if not rig.identity["links"].get("switches"):
+        return {"installed": False}
+    state = "failed" if rig.fault("fabric_manager_off") is not None else "active (running)"
+    return {"installed": True, "state": state, "version": version}
+
+
+def _time_sync(rig: Hardware) -> dict[str, bool]:
+    """Return who keeps the clock, as `timedatectl` shows it."""
+    kept = clock_values(rig.active)
+    return {"service": bool(kept["clock.service"]), "synchronised": bool(kept["clock.synchronised"])}
 
 
 def _tools(rig: Hardware, spec: RigSpec) -> dict[str, Any]:

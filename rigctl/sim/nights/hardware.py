@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rigctl.sim.machine.hardware.rigsim import changes, electrical, thermal
 from rigctl.sim.machine.hardware.rigsim.build import build_machine
 from rigctl.sim.machine.hardware.rigsim.mains import Supply
+from rigctl.sim.machine.hardware.rigsim.memory import CardMemory
 from rigctl.sim.machine.hardware.rigsim.wakes import Wakes
 from rigctl.sim.machine.hardware.rigsim.wiring import Wiring
 
@@ -52,6 +53,7 @@ class Hardware:
         """Build it, cold, with the faults that are there from the beginning."""
         self.machine = build_machine(dict(self.given), self.seed)
         self.wiring, self.wakes, self.supply = Wiring(), Wakes(), Supply()
+        self.memory = CardMemory()
         self.off = False
         """Whether its supply has gone off under it."""
         self.limits_w = {card.parts.slot: card.limit_w for card in self.machine.cards}
@@ -112,6 +114,7 @@ class Hardware:
         self.machine.step(dt_s)
         self.passed_s += dt_s
         self.off = self.off or self.supply.trips(dt_s, self.machine.wall_w, self.active)
+        self._tell_of_memory(dt_s)
         falls = self.wiring.step(dt_s, self.machine.cards, self.active, asleep)
         for card in self.machine.cards:
             gone = card.parts.slot in falls or card.temp_c >= card.parts.temp_shutdown_c
@@ -119,6 +122,15 @@ class Hardware:
                 bus = str(self.own(card)["pci_bus_id"])[4:-2]
                 self.kernel.append((self.passed_s, XID_GONE.format(bus=bus)))
             card.lost = gone or card.lost
+
+    def _tell_of_memory(self, dt_s: float) -> None:
+        """Let the cards' memory count its errors, and the driver say what it has to say of them."""
+        ecc = bool(self.identity["card"].get("ecc"))
+        here = {card.parts.slot: card for card in self.present()}
+        for slot, told in self.memory.step(dt_s, self.machine.cards, self.active, ecc=ecc):
+            if slot in here:
+                bus = str(self.own(here[slot])["pci_bus_id"])[4:-2]
+                self.kernel.append((self.passed_s, f"NVRM: Xid (PCI:{bus}): {told}"))
 
     @property
     def hangs(self) -> bool:

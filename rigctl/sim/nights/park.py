@@ -30,6 +30,9 @@ PROFILES = ("standard", "full", "soak")
 """A fault is looked for with the first of these in which all the checks that claim to find it are made."""
 UNDER_LOAD = ("falls_off_bus",)
 """Faults that happen when a load begins, whatever the seed."""
+REFERENCE = "dual_3090ti"
+CLASS_OF = dict.fromkeys(("ecc_errors", "row_remap_pending", "fabric_manager_off"), "octo_a100")
+"""Faults of what the reference class has not: the class on whose rigs they are looked for."""
 NIGHT_S = 86_400.0
 FIRST_NIGHT_S = 1_767_225_600.0
 """The first of January 2026."""

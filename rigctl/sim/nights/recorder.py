@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 TACHOMETERS = "nct6798"
 """The chip of the board that counts the fans' pulses."""
+ON_ITS_WAY_S = 0.4
+"""A sample is at the controller so much later: it polls about once a second."""
 CLOCK_NOISE = 0.002
 """How much a mean of the cores' clocks moves from one look to the next, as a standard deviation."""
 
@@ -102,6 +104,10 @@ class Recorder:
             "fans_rpm": {f"{TACHOMETERS} {label}": rpm for label, rpm in fans.items()},
             "wall_power_w": wall_w,
             "wall_error": None if wall_w is not None else "connection refused",
+            "cpu_throttles": None,
+            "coolant_temps_c": {},
+            "room_temps_c": {},
+            "controller_wall_s": self.wall_s + self.passed_s + ON_ITS_WAY_S,
         }
         self.watch.take(taken | {"gpus": seen})
         gpus = tuple(GpuSample.model_construct(**one) for one in seen)

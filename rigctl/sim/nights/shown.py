@@ -18,6 +18,10 @@ LOST = "GPU is lost"
 MB_PER_GB = 1000
 NOT_SUPPORTED = "Not Supported"
 """NVML's words for what a card does not have."""
+ECC_COUNTS = {"corrected": "0.0", "uncorrected": "1.0", "lifetime_corrected": "0.1", "lifetime_uncorrected": "1.1"}
+"""NVML's numbers of the kind of error, and of the time since when it is counted."""
+ROWS = ("corrected", "uncorrected", "pending", "failed")
+BANKS = ("max", "high", "partial", "low", "none")
 NOT_THERE = ("ecc", "remapped_rows")
 """What cards without error correction do not tell."""
 
@@ -46,7 +50,8 @@ def card_facts(rig: Hardware, card: Card, index: int) -> dict[str, Any]:
     """Return the identity of one card as GpuFacts."""
     common, own = rig.common(card), rig.own(card)
     known = links(rig, card)
-    missing = dict.fromkeys(NOT_THERE, NOT_SUPPORTED) | ({} if known else {"links": NOT_SUPPORTED})
+    health, missing = _memory(rig, card)
+    missing |= {} if known else {"links": NOT_SUPPORTED}
     serial = own.get("serial")
     if serial is None:
         missing["serial"] = NOT_SUPPORTED
@@ -70,8 +75,21 @@ def card_facts(rig: Hardware, card: Card, index: int) -> dict[str, Any]:
         "max_pcie_gen": common["pcie_gen_max"],
         "max_pcie_width": common["pcie_width_max"],
         "links": known,
+        **health,
         "missing": missing,
     }
+
+
+def _memory(rig: Hardware, card: Card) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return what a card tells of errors and rows of its memory, and what is missing of it with NVML's reason."""
+    told = {key: int(str(value)) for key, value in rig.memory.shown("g", card.parts.slot, rig.identity).items()}
+    if not told:
+        return {}, dict.fromkeys(NOT_THERE, NOT_SUPPORTED)
+    counts = {name: told[f"g.ecc.{kind}"] for name, kind in ECC_COUNTS.items()}
+    rows = {name: told[f"g.rows.{name}"] for name in ROWS}
+    banks = {name: told.get(f"g.rows.bank.{number}", 0) for number, name in enumerate(BANKS)}
+    ecc = {"on": bool(told["g.ecc.on"]), **counts}
+    return {"ecc": ecc, "remapped_rows": {**rows, "banks": banks}}, {}
 
 
 def pair_facts(rig: Hardware) -> list[dict[str, Any]]:
@@ -113,6 +131,8 @@ def sample(rig: Hardware, card: Card, slot: int, active: tuple[bool, ...]) -> di
         "pcie_gen": int(str(lanes.get("g.pcie_gen", gen))),
         "pcie_width": int(str(lanes.get("g.pcie_width", width))),
         "links_active": active,
+        "fan_rpm": None,
+        "error": None,
     }
 
 
@@ -126,12 +146,14 @@ def counters(rig: Hardware, card: Card, slot: int, aer: Mapping[str, Any]) -> di
         if link["active"]:
             rows.append({"link": link["link"], **kinds})
     replays = int(str(counted.get("g.pcie_replay", 0)))
+    health, missing = _memory(rig, card)
     return {
         "uuid": rig.own(card)["uuid"],
         "slot": slot,
         "links": rows,
         "pcie_replays": replays,
         "aer": aer,
-        "missing": dict.fromkeys(NOT_THERE, NOT_SUPPORTED),
+        **health,
+        "missing": missing,
         "faults": [],
     }
