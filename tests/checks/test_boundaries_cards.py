@@ -7,7 +7,8 @@ import json
 import pytest
 
 from rigctl.checks import counters, identity, links, machine, matrix, numa, p2p, software, spans, topology
-from rigctl.model.reading import LinkFacts
+from rigctl.model.reading import LinkFacts, ModuleFacts
+from rigctl.model.spec import SettingsSpec
 from rigctl.model.verdict import Verdict
 
 from . import healthy as h
@@ -179,3 +180,11 @@ def test_who_sat_there():
         assert identity._who_sat_there(now, accepted, known, set()) is None
         assert identity._who_sat_there(now, accepted, known, {one.uuid}) == two
     assert identity._who_sat_there(there, accepted, was, set(h.UUIDS)) is None
+
+
+@pytest.mark.parametrize(("allowed", "verdict"), [(None, PASS), (("zfs",), FAIL), (("zfs", "v4l2loopback"), PASS)])
+def test_where_the_spec_allows_modules_an_accepted_run_allows_none(allowed, verdict):
+    modules = (*h.facts().modules, ModuleFacts(name="v4l2loopback", taint="OE"))
+    spec = h.spec(settings=SettingsSpec(allowed_modules=allowed))
+    (found,) = identity.modules(spec, h.readings(facts=h.facts(modules=modules)), h.baseline(modules=modules))
+    assert found.verdict is verdict

@@ -6,7 +6,10 @@ import json
 
 import pytest
 
-from rigctl.checks import clock, ecc, probes
+from rigctl.checks import clock, ecc, fabric, probes
+from rigctl.checks.say import Say
+from rigctl.model.reading import FabricManagerFacts
+from rigctl.model.verdict import Verdict
 
 from . import healthy as h
 from .test_ecc import judged as corrected
@@ -48,3 +51,13 @@ def test_a_limit_of_nvidias_own_for_corrected_errors_is_said_to_be_theirs():
     declared = h.spec(sources={"limits.max_ecc_corrected": "our site's rule"})
     assert ecc.GCM in corrected().source
     assert ecc.GCM not in corrected(spec=declared).source
+
+
+@pytest.mark.parametrize(
+    ("version", "driver", "words"),
+    [(None, "550.54.15", "its version is not known"), ("550.54.15", None, "the loaded driver's version is not known")],
+)
+def test_which_version_of_the_fabric_is_not_known(version, driver, words):
+    told = FabricManagerFacts(installed=True, state="active", version=version)
+    found = fabric._running(Say("topology.fabric_manager"), "rig1", told, driver)
+    assert (found.verdict, found.reason) == (Verdict.ERROR, f"the fabric manager runs, and {words}")

@@ -80,9 +80,17 @@ def mutants(module: str, path: Path) -> Iterator[Mutant]:
             for index, ((line, _), _end) in enumerate(list(operator.mutation_positions(node))):
                 before, children = _word(node), list(node.children)
                 operator.mutate(node, index)
+                _keep_lines(children, node.children)
                 after, code = _word(node), tree.get_code()
                 node.children[:] = children
                 yield Mutant(module, _function(node), line, before, after, code, _lines(node))
+
+
+def _keep_lines(before: list[NodeOrLeaf], after: list[NodeOrLeaf]) -> None:
+    """Give a replaced operator what stood before it, line ends too: code is found by its lines."""
+    for old, new in zip(before, after, strict=True):
+        if new is not old:
+            new.get_first_leaf().prefix = old.get_first_leaf().prefix
 
 
 def _below(node: NodeOrLeaf) -> Iterator[NodeOrLeaf]:
