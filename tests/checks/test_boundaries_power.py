@@ -287,3 +287,13 @@ def test_without_a_declared_share_the_rest_is_said_where_the_wall_was_read():
     assert "W at the wall" in energy._residual(spec, h.readings(), "gpu_burn").reason
     unread = h.readings(samples=h.with_samples(("gpu_burn",), wall_power_w=None))
     assert energy._residual(spec, unread, "gpu_burn").reason == "the spec sets no share"
+
+
+def test_a_small_change_that_a_meter_does_not_show_is_none():
+    one, two = State("idle", 400.0, 300.0, None), State("gpu_burn", 400.0, 390.0, None)
+    assert wall._stuck(two, [one, two]) is None
+
+
+@pytest.mark.parametrize(("cpu_w", "words"), [(None, "cards alone"), (100.0, "cards and CPU alone")])
+def test_what_is_known_inside_is_named(cpu_w, words):
+    assert words in str(wall._absurd(State("gpu_burn", 300.0, 400.0, cpu_w)))
