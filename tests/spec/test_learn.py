@@ -319,3 +319,14 @@ class TestCommand:
         data = json.loads(capsys.readouterr().out)
         assert data["rig_spec"]["parts"]["gpu_count"] == 2
         assert data["runs"] == [run.run_id]
+
+
+def test_what_the_cards_compute_is_learned_from_the_slowest_of_them(tmp_path):
+    draft = learn([accepted(tmp_path)], "rig1")
+    assert draft.spec["compute"]["device"] == "cuda"
+    assert draft.spec["compute"]["min_matmul_fp16_tflops"] == 74.0  # 0.93 × 79.596
+    assert draft.spec["training"]["min_p2p_gain"] == 1.08  # 0.93 × 15,030 / 12,900
+    assert "× 0.93" in draft.sources["compute.min_matmul_fp16_tflops"]
+    assert "compute:" in as_yaml(draft)
+    bare = learn([accepted(tmp_path / "bare", spec=h.spec(compute=None))], "rig1")
+    assert "compute" not in bare.spec
