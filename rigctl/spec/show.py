@@ -10,7 +10,7 @@ from rigctl.spec.rows import ROWS
 if TYPE_CHECKING:
     from rigctl.model.rig import Rig
 
-_PARTS = ("parts", "limits", "wall_meter", "training", "software")
+_PARTS = ("parts", "limits", "wall_meter", "training", "compute", "software")
 ROLE_VARIABLES = "the role variables (docs/roles.md)"
 
 
