@@ -52,6 +52,7 @@ def _card(card: nvml.Card) -> dict[str, Any]:
         "links": [_link(asker, link) for link, up in enumerate(active) if up],
         "pcie_replays": asker.ask("pcie_replays", pynvml.nvmlDeviceGetPcieReplayCounter),
         "aer": bus.errors_of(card.pci_bus_id),
+        **memory_health(asker),
         "missing": asker.missing,
         "faults": faults,
     }

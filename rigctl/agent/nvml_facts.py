@@ -39,6 +39,7 @@ def card_facts(card: Card, faults: list[str]) -> dict[str, Any]:
         "max_pcie_gen": ask("max_pcie_gen", pynvml.nvmlDeviceGetMaxPcieLinkGeneration),
         "max_pcie_width": ask("max_pcie_width", pynvml.nvmlDeviceGetMaxPcieLinkWidth),
         "links": [_link_facts(asker, link, active=active) for link, active in enumerate(links_active(asker))],
+        **memory_health(asker),
         "missing": asker.missing,
     }
 

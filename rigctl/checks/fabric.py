@@ -36,15 +36,17 @@ def fabric_manager(spec: RigSpec, readings: Readings) -> list[CheckVerdict]:
 
 def _running(say: Say, rig: str, told: FabricManagerFacts, driver: str | None) -> CheckVerdict:
     state = told.state or ""
+    if driver is None:
+        reason = f"the fabric manager is {state or 'in no known state'}, and no driver is loaded that it could be of"
+        return say.error(reason, "see software.driver_version")
     if state.partition(" ")[0] != "active":
         reason = f"the fabric manager is {state or 'in no known state'}"
         return say.failed(reason, state or "unknown", f"{_LOOK} on {rig}; then `systemctl restart {UNIT}`")
     say = Say(say.check, expected=driver, source="the loaded driver: NVIDIA asks for the very same version")
-    if told.version is None or driver is None:
-        unknown = "its version" if told.version is None else "the loaded driver's version"
+    if told.version is None:
         why = f": {told.reason}" if told.reason else ""
         return say.error(
-            f"the fabric manager runs, and {unknown} is not known{why}", f"`nv-fabricmanager --version` on {rig}"
+            f"the fabric manager runs, and its version is not known{why}", f"`nv-fabricmanager --version` on {rig}"
         )
     if told.version != driver:
         reason = f"the fabric manager is of version {told.version}, the loaded driver of {driver}"

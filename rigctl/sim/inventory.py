@@ -39,7 +39,7 @@ TRAINING: dict[str, Any] = {
 }
 """The training workload of simulated rigs (model TrainingSpec, without its floor): there is no GPU to train on."""
 
-HOST_MEMORY: dict[str, Any] = {"seconds": 6, "share_of_free": 0.02}
+HOST_MEMORY: dict[str, Any] = {"seconds": 10, "share_of_free": 0.005}
 """What is free there is the host's memory, which simulated rigs share with it and with each other."""
 
 _PROFILE_KEYS = ("idle_seconds", "cpu_burn_seconds", "gpu_burn_seconds", "all_burn_seconds", "train", "sample_hz")

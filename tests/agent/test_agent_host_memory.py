@@ -81,8 +81,8 @@ def test_from_the_rigs_program_to_the_verdict(rig, status, verdict):
 
 
 def test_too_little_memory_no_unit_and_no_words_of_the_kernel(rig):
-    with pytest.raises(script.MemoryTestError, match="only 97 MiB"):
-        script.measure({"seconds": 1, "share": 0.5}, rig(free=100_000))
+    with pytest.raises(script.MemoryTestError, match="only 29 MiB"):
+        script.measure({"seconds": 1, "share": 0.5}, rig(free=30_000))
     least = script.LEAST_BYTES
     assert script.size_of(least, 1.0) == least
     with pytest.raises(script.MemoryTestError):

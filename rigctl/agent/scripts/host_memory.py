@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 MIB = 1024 * 1024
-LEAST_BYTES = 64 * MIB
+LEAST_BYTES = 16 * MIB
 """Less than this tests nothing."""
 OWN_BYTES = 256 * MIB
 """What stress-ng's processes take beside the memory that they test."""

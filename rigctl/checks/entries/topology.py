@@ -26,6 +26,7 @@ ENTRIES = (
     CheckInfo(
         "topology.fabric_manager",
         "the fabric manager runs, of the driver's own version",
+        nvml=True,
         requires=("NVSwitches", "nvidia-fabricmanager"),
         limit_from=("parts.nvswitch_links", "the loaded driver"),
         fix="install nvidia-fabricmanager of the driver's own version, and start it",

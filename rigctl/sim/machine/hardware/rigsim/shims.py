@@ -1,4 +1,4 @@
-"""dmesg, modinfo, modprobe, rmmod, lsmod, mokutil, lspci, update-initramfs, fio, nvme, timedatectl of a simulated rig.
+"""dmesg, modinfo, modprobe, rmmod, lsmod, mokutil, lspci, update-initramfs, fio, nvme, … of a simulated rig.
 
 One program, many names.
 
