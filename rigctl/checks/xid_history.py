@@ -76,4 +76,5 @@ def _incidents(messages: list[PastXid]) -> list[PastXid]:
 
 def _ended_s(readings: Readings) -> float | None:
     """Return when the last thing was measured, by the rig's clock."""
-    return max((one.t_wall_s for one in (*readings.samples, *readings.events)), default=None)
+    times = [sample.t_wall_s for sample in readings.samples] + [event.t_wall_s for event in readings.events]
+    return max(times, default=None)

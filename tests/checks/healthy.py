@@ -33,8 +33,8 @@ from rigctl.model.reading import (
     ToolFacts,
 )
 from rigctl.model.spec import (
-    HostMemorySpec,
     ComputeSpec,
+    HostMemorySpec,
     LimitsSpec,
     LinkSpec,
     PartsSpec,
