@@ -54,10 +54,15 @@ def test_a_limit_of_nvidias_own_for_corrected_errors_is_said_to_be_theirs():
 
 
 @pytest.mark.parametrize(
-    ("version", "driver", "words"),
-    [(None, "550.54.15", "its version is not known"), ("550.54.15", None, "the loaded driver's version is not known")],
+    ("version", "driver", "verdict", "words"),
+    [
+        (None, "550.54.15", Verdict.ERROR, "its version is not known"),
+        ("550.54.15", None, Verdict.ERROR, "no driver is loaded"),
+        ("550.54.14", "550.54.15", Verdict.FAIL, "550.54.14, the loaded driver of 550.54.15"),
+        ("550.54.15", "550.54.15", Verdict.PASS, "as the driver"),
+    ],
 )
-def test_which_version_of_the_fabric_is_not_known(version, driver, words):
+def test_the_fabric_manager_is_of_the_drivers_version(version, driver, verdict, words):
     told = FabricManagerFacts(installed=True, state="active", version=version)
     found = fabric._running(Say("topology.fabric_manager"), "rig1", told, driver)
-    assert (found.verdict, found.reason) == (Verdict.ERROR, f"the fabric manager runs, and {words}")
+    assert (found.verdict, words in found.reason) == (verdict, True)
