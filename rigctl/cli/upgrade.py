@@ -1,4 +1,4 @@
-"""`rigctl upgrade`: drivers, toolkits, PyTorch and kernels over rigs in use, one canary first, and back if it fails."""
+"""`rigctl upgrade`: drivers, toolkits and PyTorch over rigs in use, one canary first, and back if it fails."""
 
 from __future__ import annotations
 

@@ -21,8 +21,6 @@ class Wishes(_Plain):
     """Branch such as "535", or an exact version such as "535.129.03"."""
     cuda: str | None = None
     torch: str | None = None
-    kernel: str | None = None
-    """A kernel's whole release, such as "5.15.0-97-generic"."""
 
     @property
     def words(self) -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from rigctl.errors import RigctlError, RigError
 from rigctl.model.upgrade import FIRST_CHANGE, FORWARD, Capture, End, RigEnd, Step
 from rigctl.upgrade import journal
-from rigctl.upgrade.compare import lost_figures
+from rigctl.upgrade.compare import all_differences, identity_differences, lost_figures
 from rigctl.upgrade.journal import RigHistory
 from rigctl.upgrade.port import Smoke, StepFailed, Stopped
 
@@ -65,6 +65,8 @@ class Machine:
         """Go the rig's way to its end. Raises Stopped between two steps."""
         if self.history.end is not None:
             return self.history.end
+        if self._as_asked():  # the controller may have died before it said so
+            return self._end(End.AS_ASKED, "", "", None)
         while self.history.end is None and self.history.left_to_do:
             self._next(self.history.left_to_do[0])
         return self._ended()
@@ -103,8 +105,11 @@ class Machine:
         seconds = round(time.monotonic() - began, 3)
         self.run.journal(journal.FINISHED, rig=self.rig, step=step.value, seconds=seconds, found=found)
         self.history.done[self.history.way][step] = found
-        if step == Step.PREFLIGHT and found.get("nothing_to_do"):
+        if self._as_asked():
             self._end(End.AS_ASKED, "", "", None)
+
+    def _as_asked(self) -> bool:
+        return self.history.way == "forward" and bool(self.history.found(Step.PREFLIGHT).get("nothing_to_do"))
 
     def _failed(self, step: Step, error: RigctlError) -> None:
         """Turn round; on the way back there is nowhere else to go: the rig stays as it is, and says so."""
@@ -196,17 +201,19 @@ class Machine:
                 f"not fit before the upgrade: {smoke.why_not}",
                 f"mend it first; the readings are in run {smoke.run_id}",
             )
-        return {"run_id": smoke.run_id, "figures": smoke.figures}
+        return _told(smoke)
 
     def _change(self) -> dict[str, Any]:
         self.port.change(self.rules.wishes)
         return {}
 
     def _verify(self) -> dict[str, Any]:
-        differences = self.port.differences(self._captured(), whole=False)
+        differences = identity_differences(self._captured(), self._look("after"))
         if differences:
             raise StepFailed(f"not the rig it was: {'; '.join(differences)}")
+        began = time.monotonic()
         smoke = self.port.smoke("after")
+        seconds = round(time.monotonic() - began, 3)
         if not smoke.accepted:
             raise StepFailed(f"not fit after the upgrade: {smoke.why_not} (run {smoke.run_id})")
         known = self.history.found(Step.BEFORE)
@@ -214,14 +221,14 @@ class Machine:
         lost = lost_figures(before, smoke, self.rules.max_loss_share)
         if lost:
             raise StepFailed(f"slower than before: {'; '.join(lost)} (runs {before.run_id} and {smoke.run_id})")
-        return {"run_id": smoke.run_id, "figures": smoke.figures}
+        return {**_told(smoke), "smoke_seconds": seconds}
 
     def _restore(self) -> dict[str, Any]:
         self.port.restore(self._captured())
         return {}
 
     def _check_restored(self) -> dict[str, Any]:
-        differences = self.port.differences(self._captured(), whole=True)
+        differences = all_differences(self._captured(), self._look("restored"))
         if differences:
             raise StepFailed(f"the way back did not lead back: {'; '.join(differences)}", self._by_hand())
         return {}
@@ -236,8 +243,19 @@ class Machine:
             self.port.unlock(self.run.run_id)
         return {}
 
+    def _look(self, name: str) -> Capture:
+        """What the rig has now; it stays in the run directory, for the report."""
+        seen = self.port.seen()
+        self.run.write_json_atomic(f"{self.rig}/{name}.json", seen)
+        return seen
+
     def _captured(self) -> Capture:
         return Capture.model_validate_json((self.run.path / self.rig / "before.json").read_bytes())
+
+
+def _told(smoke: Smoke) -> dict[str, Any]:
+    """What the journal keeps of an acceptance."""
+    return {"run_id": smoke.run_id, "figures": smoke.figures, "units": smoke.units}
 
 
 _WORK: dict[Step, Callable[[Machine], dict[str, Any]]] = {

@@ -31,6 +31,8 @@ class Smoke:
     """The first cause in a sentence; empty where it was accepted."""
     figures: dict[str, float] = field(default_factory=dict)
     """`check[subject]` → what was found: rates, temperatures, watts."""
+    units: dict[str, str] = field(default_factory=dict)
+    """The units of those that have one."""
 
 
 class RigPort(Protocol):
@@ -57,11 +59,14 @@ class RigPort(Protocol):
     def change(self, wishes: Wishes) -> None:
         """Stop what holds the cards, write the wishes into the inventory, provision. Raises StepFailed."""
 
-    def differences(self, capture: Capture, *, whole: bool) -> tuple[str, ...]:
-        """Say what is not as captured: identity and links; with `whole` packages, holds and files too."""
+    def seen(self) -> Capture:
+        """Say what it has now, in the form of a capture; changes nothing."""
 
     def restore(self, capture: Capture) -> None:
         """Put packages, holds, files and inventory back, and restart. Raises StepFailed."""
+
+    def doing(self) -> str:
+        """Say what the present call is at, as `part · detail`, or nothing; another thread asks."""
 
 
 class Drain(Protocol):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
@@ -21,17 +22,17 @@ from rigctl.power.system import SshSystem, wait_until_back
 from rigctl.provision import ProvisionOptions, attempt
 from rigctl.store.baseline import ACCEPTED
 from rigctl.upgrade.asking import ask
-from rigctl.upgrade.compare import all_differences, identity_differences
 from rigctl.upgrade.inventory_file import wished_variables
 from rigctl.upgrade.planning import PlanSeen, cards_of, driver_request, links_of, plan_of
 from rigctl.upgrade.port import Smoke, StepFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from rigctl.model.rig import Rig
     from rigctl.model.upgrade import Wishes
+    from rigctl.provision import ProvisionProgress
     from rigctl.upgrade.inventory_file import InventoryFile
 
 SHORT_S, FACTS_S = 60, 60
@@ -43,7 +44,6 @@ TAGS = {
     "driver": ("nvidia_driver", "cuda", "pytorch", "container_toolkit", "gpu_burn"),
     "cuda": ("cuda", "gpu_burn"),
     "torch": ("pytorch",),
-    "kernel": ("nvidia_driver", "gpu_burn"),
 }
 """The roles that each wish bears on."""
 
@@ -63,6 +63,8 @@ class SshRig:
     without_own: Mapping[str, Any]
     """The same where its own file says nothing."""
     evict_users: bool = False
+    _doing: Callable[[], str] = field(default=lambda: "", init=False)
+    """Says what the present call is at; none of its own between calls."""
 
     def plan(self, wishes: Wishes) -> RigPlan:
         """Ask packages sources, tables and agent what the wishes would come to."""
@@ -113,7 +115,9 @@ class SshRig:
         claim = Claim(evict_users=self.evict_users)
         options = AcceptOptions((rig,), PROFILE, self.runs, asked, claim=claim)
         run_dir = start_run(options)
-        record = accept(options, run_dir, Progress([rig.name])).record
+        progress = Progress([rig.name])
+        with self._at(lambda: _measuring(progress)):
+            record = accept(options, run_dir, progress).record
         (judged,) = record.rigs
         cause = next(iter(judged.causes), None)
         figures = {
@@ -121,8 +125,9 @@ class SshRig:
             for one in judged.verdicts
             if isinstance(one.found, (int, float)) and not isinstance(one.found, bool)
         }
+        units = {one.key: one.unit for one in judged.verdicts if one.key in figures and one.unit}
         why = "" if judged.verdict in ACCEPTED else f"{cause.key}: {cause.reason}" if cause else judged.verdict.value
-        return Smoke(record.run_id, accepted=not why, why_not=why, figures=figures)
+        return Smoke(record.run_id, accepted=not why, why_not=why, figures=figures, units=units)
 
     def change(self, wishes: Wishes) -> None:
         """Say the wishes in the inventory, then provision this rig as anybody would."""
@@ -136,18 +141,30 @@ class SshRig:
             become_password=self.rig.login.become_password,
         )
         try:
-            outcome = attempt(options)
+            with contextlib.ExitStack() as told:
+                outcome = attempt(options, lambda seen: told.enter_context(self._at(lambda: _provisioning(seen))))
         except (UsageError, ChangeIncomplete) as error:
             raise StepFailed(error.message, error.hint) from error
         for one in outcome.incomplete:
             where = f" at {one.role} · {one.task}" if one.task else ""
             raise StepFailed(f"provisioning {one.state}{where}: {one.message} (run {outcome.run_id})", one.hint)
 
-    def differences(self, capture: Capture, *, whole: bool) -> tuple[str, ...]:
-        """Compare with what is there now."""
+    def seen(self) -> Capture:
+        """What is there now: packages, files, cards, links."""
         with self._connected() as connection:
-            now = self._captured(connection)
-        return all_differences(capture, now) if whole else identity_differences(capture, now)
+            return self._captured(connection)
+
+    def doing(self) -> str:
+        """The playbook's role and task, or the acceptance's step."""
+        return self._doing()
+
+    @contextmanager
+    def _at(self, words: Callable[[], str]) -> Iterator[None]:
+        self._doing = words
+        try:
+            yield
+        finally:
+            self._doing = lambda: ""
 
     def restore(self, capture: Capture) -> None:
         """Put everything back; restart where another driver or kernel runs than before."""
@@ -195,3 +212,13 @@ class SshRig:
             yield connection
         finally:
             connection.close()
+
+
+def _provisioning(progress: ProvisionProgress) -> str:
+    (now,) = progress.snapshot()
+    return " · ".join(word for word in (now.stage, now.task) if word)
+
+
+def _measuring(progress: Progress) -> str:
+    (now,) = progress.snapshot()
+    return " · ".join(word for word in (now.step, now.note) if word)

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 DRAIN, GROUPS = "rig_drain", ("rig_circuit", "rig_switch")
 _DRIVER = re.compile(r"([0-9]{3})(\.[0-9][0-9A-Za-z.]*)?")
-_KERNEL = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+-[A-Za-z0-9.-]+")
 
 
 @dataclass(frozen=True)
@@ -92,13 +91,11 @@ def check_wishes(wishes: Wishes) -> None:
         UsageError: nothing is wished, or a version does not exist; with the nearest ones.
     """
     if not wishes.words:
-        raise UsageError("nothing to upgrade to", "say --driver 535, --cuda 12.2, --torch 2.1.2 or --kernel RELEASE")
+        raise UsageError("nothing to upgrade to", "say --driver 535, --cuda 12.2 or --torch 2.1.2")
     if wishes.driver is not None and not _DRIVER.fullmatch(wishes.driver):
         raise UsageError(
             f"--driver {wishes.driver!r} is no driver", "a branch such as 535, or a version such as 535.129.03"
         )
-    if wishes.kernel is not None and not _KERNEL.fullmatch(wishes.kernel):
-        raise UsageError(f"--kernel {wishes.kernel!r} is no kernel", "its whole release, such as 5.15.0-97-generic")
     branch = (wishes.driver or "").partition(".")[0]
     compat.look_up(compat.Asked(driver=branch, cuda=wishes.cuda or "", torch=wishes.torch or ""))
 

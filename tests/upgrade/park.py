@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from rigctl.errors import RigUnreachable
 from rigctl.model.upgrade import Capture, Card, Package, RigPlan, Wishes
 from rigctl.store import RunDir
-from rigctl.upgrade.compare import all_differences, identity_differences
 from rigctl.upgrade.journal import read_history
 from rigctl.upgrade.machine import Machine, Rules
 from rigctl.upgrade.port import Smoke, StepFailed
@@ -118,11 +117,14 @@ class FakeRig:
             self._does("change")
         self._dies("change")
 
-    def differences(self, capture: Capture, *, whole: bool) -> tuple[str, ...]:
-        self._does("differences")
-        found = (all_differences if whole else identity_differences)(capture, self.captured())
-        self._dies(f"differences {whole}")
+    def seen(self) -> Capture:
+        self._does("seen")
+        found = self.captured()
+        self._dies("seen back" if "restore" in self.done else "seen")
         return found
+
+    def doing(self) -> str:
+        return ""
 
     def restore(self, capture: Capture) -> None:
         self._does("restore")

@@ -9,7 +9,7 @@ from rigctl.model.upgrade import End, Step
 from .park import FakeRig, Killed, machines, new_run
 
 CALLS = (
-    "plan", "lock", "capture", "drain", "smoke before", "change", "differences False", "smoke after", "resume",
+    "plan", "lock", "capture", "drain", "smoke before", "change", "seen", "smoke after", "resume",
     "unlock",
 )  # fmt: skip
 
@@ -27,7 +27,7 @@ def test_a_healthy_rig_is_upgraded_and_given_back(run):
     rig = FakeRig("rig1")
     assert go(rig, run).end == End.UPGRADED
     assert (rig.driver, rig.reason, rig.holder) == ("535", "", "")
-    wanted = ["plan", "lock", "capture True", "drain", "users", "smoke before", "change", "differences", "smoke after"]
+    wanted = ["plan", "lock", "capture True", "drain", "users", "smoke before", "change", "seen", "smoke after"]
     assert rig.done == [*wanted, "resume", "unlock"]
 
 
@@ -136,9 +136,7 @@ def test_the_controller_may_die_in_every_step_and_another_goes_on(run, call):
     assert "restore" not in rig.done
 
 
-@pytest.mark.parametrize(
-    "call", ["change", "differences False", "smoke after", "restore", "differences True", "resume"]
-)
+@pytest.mark.parametrize("call", ["change", "seen", "smoke after", "restore", "seen back", "resume"])
 def test_the_controller_may_die_on_the_way_back_too(run, call):
     rig = FakeRig("rig1", die_at=call, wrong="slower")
     with pytest.raises(Killed):
