@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 FAN_CHIP = "nct6798"
 """The chip of the board that counts the fans' pulses."""
+CPU_STEP_C = 0.125
+"""k10temp counts in eighths of a degree."""
 RAPL_RANGE_UJ = 65_532_610_987
 SYS = Path("/sys")
 
@@ -64,8 +66,7 @@ def _prepare_sensor(paths: Paths, cpu: dict[str, Any]) -> None:
 def update(paths: Paths, cpu_temp_c: float, cpu_energy_j: float) -> None:
     """Write the sensors' present values; the energy counter wraps as the real one does."""
     hwmon = paths.sys / "class" / "hwmon" / "hwmon0"
-    # k10temp counts in eighths of a degree.
-    write_atomically(hwmon / "temp1_input", f"{round(cpu_temp_c * 8) * 125}\n")
+    write_atomically(hwmon / "temp1_input", f"{round(cpu_temp_c / CPU_STEP_C) * round(1000 * CPU_STEP_C)}\n")
     energy = paths.sys / "class" / "powercap" / "intel-rapl:0" / "energy_uj"
     # Root only, as kernels have had it since the power side channel of 2020.
     write_atomically(energy, f"{int(cpu_energy_j * 1e6) % RAPL_RANGE_UJ}\n", mode=0o400)
