@@ -230,3 +230,14 @@ def test_slow_training_has_a_remedy_of_its_device(device, words):
     text = json.dumps(json.loads(h.logs()["train.json"]) | {"device": device})
     (found,) = throughput.training(h.spec(training=asked), h.readings(logs=h.with_logs(train__json=text)))
     assert (found.verdict, words in found.fix) == (FAIL, True)
+
+
+def test_the_xid_that_fails_a_card_is_the_one_that_is_told():
+    for messages in (((20, xid(63)), (21, xid(79))), ((20, xid(79)), (21, xid(63)))):
+        found = judged(*messages)
+        assert (found.verdict, found.reason.startswith("Xid 79")) == (FAIL, True)
+
+
+def test_messages_are_counted_in_words():
+    assert judged((20, "usb 1-2: new device")).reason == "no Xid in 1 kernel message"
+    assert judged((20, "usb 1-2: new device"), (21, "x")).reason == "no Xid in 2 kernel messages"
