@@ -78,8 +78,8 @@ class Machine:
             self.history.end = None
 
     def abort(self, reason: str) -> None:
-        """Turn round, wherever the rig is; `advance` then takes it back."""
-        if self.history.end is None and self.history.way == "forward":
+        """Turn round; `advance` then takes the rig back. One that was verified and may be in use again is finished."""
+        if self.history.end is None and self.history.way == "forward" and Step.RESUME not in self.history.begun:
             self._turn(reason, "", None, aborted=True)
 
     @property
@@ -113,9 +113,10 @@ class Machine:
 
     def _failed(self, step: Step, error: RigctlError) -> None:
         """Turn round; on the way back there is nowhere else to go: the rig stays as it is, and says so."""
-        if self.history.way == "forward" and (
-            self.rules.rollback or step not in FORWARD[FORWARD.index(FIRST_CHANGE) :]
-        ):
+        changed, verified = (FORWARD.index(one) for one in (FIRST_CHANGE, Step.VERIFY))
+        place = FORWARD.index(step) if self.history.way == "forward" else None
+        # Who was verified, and may be in use again, is never rolled back.
+        if place is not None and (place < changed or (place <= verified and self.rules.rollback)):
             self._turn(error.message, error.hint, step)
             return
         where = f"{step.value}: {error.message}"

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import fcntl
+import os
+import sys
 import threading
 import time
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from rigctl.errors import UsageError
+from rigctl.errors import RigctlError, UsageError
+from rigctl.measure.claim import somebody
 from rigctl.model.upgrade import End, RigEnd, exit_code
+from rigctl.report.text import duration
+from rigctl.upgrade import journal
 from rigctl.upgrade.order import OUT, choose_canary, has_stopped, may_begin
 from rigctl.upgrade.port import Stopped
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from rigctl.errors import ExitCode
@@ -52,10 +57,39 @@ def driven_by_me(run: Path) -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
+            file.seek(0)
             raise UsageError(
-                f"run {run.name} is driven by another process here", "wait for its end, or stop that one with Ctrl-C"
+                f"run {run.name} is driven by another process here: {file.read().strip()}",
+                "wait for its end, or stop that one with Ctrl-C",
             ) from None
+        file.truncate(0)
+        print(f"{somebody()}, process {os.getpid()}", file=file, flush=True)
         yield
+
+
+def is_driven(run: Path) -> bool:
+    """Whether a process of this machine drives a run now."""
+    try:
+        with (run / LOCK).open("r", encoding="utf-8") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except BlockingIOError:
+        return True
+    return False
+
+
+def how_busy(machines: Mapping[str, Machine]) -> dict[str, int]:
+    """Ask every rig at once how many use it; one that does not answer is no canary while another does."""
+    with ThreadPoolExecutor(len(machines), thread_name_prefix="busy") as pool:
+        return dict(zip(machines, pool.map(_users, machines.values()), strict=True))
+
+
+def _users(machine: Machine) -> int:
+    try:
+        return len((*machine.drain.jobs(), *machine.port.users()))
+    except RigctlError:
+        return sys.maxsize
 
 
 @dataclass
@@ -67,14 +101,15 @@ class Upgrade:
     """In the inventory's order."""
     pace: Pace
     groups: tuple[Group, ...] = ()
-    busy: Mapping[str, int] = field(default_factory=dict)
-    """How many use each rig; who is least busy goes first."""
+    busy: Callable[[], Mapping[str, int]] = dict
+    """Asked where no canary was named: how many use each rig; the least busy one goes first."""
     stop: threading.Event = field(default_factory=threading.Event)
 
     def __post_init__(self) -> None:
         """Let every machine know of Ctrl-C, and of the other rigs' ends."""
         self._canary = ""
         self._began: set[str] = set()
+        self._settled_at: float | None = None
         for machine in self.machines.values():
             machine.stop = self.stop
             machine.halted = self._halted
@@ -82,6 +117,7 @@ class Upgrade:
     def drive(self) -> UpgradeOutcome:
         """Go on until every rig has ended. Raises KeyboardInterrupt once the present steps of all have ended."""
         self._canary = self._known_canary()
+        self._settle()
         with ThreadPoolExecutor(len(self.machines), thread_name_prefix="upgrade") as pool:
             running: dict[Future[RigEnd], str] = {}
             while True:
@@ -96,13 +132,26 @@ class Upgrade:
             raise KeyboardInterrupt
         return self.outcome()
 
+    @property
+    def waits_for(self) -> str:
+        """What rigs wait for that have not been begun, in words."""
+        if self._settled_at is None:
+            return ""
+        return f"{self._canary} settles, {duration(max(0.0, self._settled_at - time.monotonic()))} left"
+
     def abort(self, reason: str) -> UpgradeOutcome:
-        """Take every rig back that has not ended; all at once, as none is put out of use by it."""
+        """Take every rig back that has not ended; all at once, as none is put out of use by it.
+
+        Raises KeyboardInterrupt once the present steps of all have ended.
+        """
         for machine in self.machines.values():
             machine.abort(reason)
         with ThreadPoolExecutor(len(self.machines), thread_name_prefix="upgrade") as pool:
             for done in [pool.submit(machine.advance) for machine in self.machines.values()]:
-                done.result()
+                with suppress(Stopped):
+                    done.result()
+        if self.stop.is_set():
+            raise KeyboardInterrupt
         return self.outcome()
 
     def outcome(self) -> UpgradeOutcome:
@@ -129,7 +178,8 @@ class Upgrade:
         for entry in self.run.journal_entries():
             if entry.event == CANARY_CHOSEN:
                 return str(entry.detail["rig"])
-        chosen = choose_canary(self.pace, list(self.machines), self.busy)
+        asked = self.pace.canary is None and len(self.machines) > 1
+        chosen = choose_canary(self.pace, list(self.machines), self.busy() if asked else {})
         self.run.journal(CANARY_CHOSEN, rig=chosen)
         return chosen
 
@@ -170,15 +220,27 @@ class Upgrade:
             ended = done.result()
         except Stopped:
             return
-        if rig == self._canary and not self._halted() and not self._settled():
-            self._settle(ended)
+        if rig == self._canary:
+            self._settle()
         if self._halted():
             self.run.journal(STOPPED, rig=rig, reason=ended.reason)
 
-    def _settle(self, ended: RigEnd) -> None:
-        """Wait after the canary, where anything was changed on it and others follow."""
-        others = len(self.machines) > 1
-        began = time.monotonic()
-        if ended.end == End.UPGRADED and others and self.stop.wait(self.pace.settle_s):
+    def _settle(self) -> None:
+        """Wait after the canary, where anything was changed on it and others follow; a controller before counts."""
+        ended = self.machines[self._canary].history.end
+        if ended is None or self._halted() or self._settled():
             return
+        began, left = time.monotonic(), self._left_to_settle()
+        if ended.end == End.UPGRADED and len(self.machines) > 1:
+            self._settled_at = began + left
+            stopped = self.stop.wait(left)
+            self._settled_at = None
+            if stopped:
+                return
         self.run.journal(SETTLED, seconds=round(time.monotonic() - began, 3))
+
+    def _left_to_settle(self) -> float:
+        """Seconds; the whole time where the clock was set back meanwhile."""
+        ends = [entry for entry in self.run.journal_entries() if entry.event == journal.ENDED]
+        passed = next((time.time() - entry.t_wall_s for entry in ends if entry.detail["rig"] == self._canary), 0.0)
+        return max(0.0, self.pace.settle_s - max(0.0, passed))

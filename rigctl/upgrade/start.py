@@ -7,6 +7,7 @@ import shutil
 import tempfile
 from collections import defaultdict
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +27,7 @@ from rigctl.upgrade.machine import Machine, Rules
 from rigctl.upgrade.order import max_unavailable
 from rigctl.upgrade.planning import VARIABLES
 from rigctl.upgrade.rig import SshRig
-from rigctl.upgrade.run import Upgrade
+from rigctl.upgrade.run import Upgrade, how_busy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -189,7 +190,7 @@ def assembled(options: UpgradeOptions, run: RunDir, fleet: Sequence[Rig]) -> Upg
         max_failures=options.max_failures,
         settle_s=options.settle_s,
     )
-    return Upgrade(run, machines, pace, groups_of(variables))
+    return Upgrade(run, machines, pace, groups_of(variables), partial(how_busy, machines))
 
 
 def drain_spec(rig: str, written: Any) -> DrainSpec:

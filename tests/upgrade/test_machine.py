@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from rigctl.errors import RigUnreachable
 from rigctl.model.upgrade import End, Step
 
 from .park import FakeRig, Killed, machines, new_run
@@ -145,7 +146,7 @@ def test_the_controller_may_die_on_the_way_back_too(run, call):
     assert (rig.driver, rig.reason, rig.holder) == ("515", "", "")
 
 
-@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("call", CALLS[: CALLS.index("resume")])
 def test_abort_takes_back_whatever_step_the_controller_died_in(run, call):
     rig = FakeRig("rig1", die_at=call)
     with pytest.raises(Killed):
@@ -155,6 +156,36 @@ def test_abort_takes_back_whatever_step_the_controller_died_in(run, call):
     assert machine.advance().end == End.ABORTED
     assert (rig.driver, rig.reason, rig.holder) == ("515", "", "")
     assert ("restore" in rig.done) == (call in CALLS[CALLS.index("change") :])
+
+
+@pytest.mark.parametrize("call", ["resume", "unlock"])
+def test_abort_finishes_a_rig_that_may_be_in_use_again(run, call):
+    rig = FakeRig("rig1", die_at=call)
+    with pytest.raises(Killed):
+        go(rig, run)
+    machine = machines({"rig1": rig}, run)["rig1"]
+    machine.abort("asked for")
+    assert machine.advance().end == End.UPGRADED
+    assert (rig.driver, rig.reason, rig.holder) == ("535", "", "")
+    assert "restore" not in rig.done
+
+
+def test_a_rig_that_cannot_be_given_back_is_not_rolled_back(run):
+    """It was verified, and whether somebody uses it again is not known."""
+    rig = FakeRig("rig1")
+    resume = rig.resume
+
+    def unreachable(reason):
+        raise RigUnreachable("no answer of the scheduler")
+
+    rig.resume = unreachable  # type: ignore[method-assign]
+    ended = go(rig, run)
+    assert (ended.end, ended.step, rig.driver) == (End.LEFT_DRAINED, Step.RESUME, "535")
+    rig.resume = resume  # type: ignore[method-assign]
+    machine = machines({"rig1": rig}, run)["rig1"]
+    machine.reopen()
+    assert machine.advance().end == End.UPGRADED
+    assert (rig.done.count("change"), rig.reason, rig.holder) == (1, "", "")
 
 
 def test_what_was_begun_is_never_captured_anew(run):

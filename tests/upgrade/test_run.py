@@ -20,7 +20,7 @@ def run(tmp_path):
 
 
 def upgrade(rigs, run, groups=(), busy=None, **pace):
-    return Upgrade(run, machines(rigs, run), Pace(**{"settle_s": 0, **pace}), groups, busy or {})
+    return Upgrade(run, machines(rigs, run), Pace(**{"settle_s": 0, **pace}), groups, lambda: busy or {})
 
 
 def ends(outcome):
