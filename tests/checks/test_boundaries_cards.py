@@ -188,3 +188,11 @@ def test_where_the_spec_allows_modules_an_accepted_run_allows_none(allowed, verd
     spec = h.spec(settings=SettingsSpec(allowed_modules=allowed))
     (found,) = identity.modules(spec, h.readings(facts=h.facts(modules=modules)), h.baseline(modules=modules))
     assert found.verdict is verdict
+
+
+def test_what_joins_a_pair_is_said_as_nvidia_smi_says_it():
+    (link,) = h.spec().parts.links
+    (found,) = links.pairs(h.spec(), h.readings(), h.reply(h.TOPO))
+    assert (found.expected, found.found) == ("NV4", "NV4")
+    assert links._word(link.model_copy(update={"kind": "pcie", "links": 0})) == "no NVLink"
+    assert links._word(None) == "no NVLink"
