@@ -196,3 +196,21 @@ def test_what_joins_a_pair_is_said_as_nvidia_smi_says_it():
     assert (found.expected, found.found) == ("NV4", "NV4")
     assert links._word(link.model_copy(update={"kind": "pcie", "links": 0})) == "no NVLink"
     assert links._word(None) == "no NVLink"
+
+
+@pytest.mark.parametrize(
+    ("status", "words"), [(None, "not every active link tells it"), (h.reply("x", exit_status=-1, stderr="cut"), "cut")]
+)
+def test_why_the_speed_of_links_is_not_known(status, words):
+    silent = tuple(LinkFacts(link=n, active=True, remote_pci_bus_id=h.BUS[0]) for n in range(4))
+    readings = h.readings(facts=h.facts(gpus=(h.gpu(0), h.gpu(1, links=silent))))
+    found = of(links.speed(h.spec(), readings, status))
+    assert (found.verdict, found.reason.endswith(words)) == (ERROR, True)
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"), [({"aspm": True}, "a BIOS setting"), ({"aspm": True, "iommu": True}, "BIOS defaults")]
+)
+def test_two_settings_at_once_are_a_bios_that_was_reset(asked, words):
+    (found,) = machine.settings(h.spec(settings=SettingsSpec(**asked)), h.readings(), None)
+    assert (found.verdict, found.reason.startswith(words)) == (FAIL, True)
