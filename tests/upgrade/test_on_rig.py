@@ -20,7 +20,7 @@ Remv libnvidia-gl-515 [515.105.01-0ubuntu1]
 Conf nvidia-driver-535 (535.129.03-0ubuntu1 Ubuntu:22.04/jammy [amd64])
 """
 URIS = """\
-'http://192.0.2.9/nvidia-driver-535_535.129.03-0ubuntu1_amd64.deb' nvidia-driver-535_535.129.03-0ubuntu1_amd64.deb 480 X:0
+'http://192.0.2.9/a.deb' nvidia-driver-535_535.129.03-0ubuntu1_amd64.deb 480 MD5Sum:0
 'file:///srv/libnvidia-gl-515_535.129.03-0ubuntu1_amd64.deb' libnvidia-gl-515_535.129.03-0ubuntu1_amd64.deb 20 SHA256:0
 """
 
