@@ -241,3 +241,12 @@ def test_the_xid_that_fails_a_card_is_the_one_that_is_told():
 def test_messages_are_counted_in_words():
     assert judged((20, "usb 1-2: new device")).reason == "no Xid in 1 kernel message"
     assert judged((20, "usb 1-2: new device"), (21, "x")).reason == "no Xid in 2 kernel messages"
+
+
+@pytest.mark.parametrize(
+    ("later_s", "boot", "lost"), [(0.0, h.BOOT, True), (-1.0, h.BOOT, True), (0.1, h.BOOT, False), (-900.0, "x", False)]
+)
+def test_samples_of_one_boot_follow_each_other_in_time(later_s, boot, lost):
+    one = h.samples()[0]
+    two = one.model_copy(update={"seq": 1, "t_mono_s": one.t_mono_s + later_s, "boot_id": boot})
+    assert bool(measure._lost((one, two))) is lost
