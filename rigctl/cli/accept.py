@@ -61,8 +61,10 @@ def accept_command(
     from rigctl.measure.claim import Claim  # noqa: PLC0415
     from rigctl.measure.progress import Progress  # noqa: PLC0415
     from rigctl.report.terminal import print_record  # noqa: PLC0415
+    from rigctl.upgrade.left import say_left  # noqa: PLC0415
 
     fleet = with_sudo_password(load_fleet(inventory, rigs), asked=ask_become_pass)
+    say_left(runs, [rig.name for rig in fleet], console)
     asked: dict[str, Any] = {"rigs": rigs, "profile": profile, "inventory": str(inventory) if inventory else None}
     claim = Claim(evict_users=evict_users, ignore_lock=ignore_lock)
     asked |= {"evict_users": evict_users, "ignore_lock": ignore_lock}

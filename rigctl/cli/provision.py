@@ -61,6 +61,7 @@ def provision_command(
 ) -> None:
     """Provision rigs: driver, CUDA, PyTorch, gpu-burn and a CPU burner, over SSH."""
     from rigctl.provision import ProvisionOptions, attempt  # noqa: PLC0415 - keeps `rigctl --help` fast
+    from rigctl.upgrade.left import say_left  # noqa: PLC0415
 
     wanted = tuple(tag.strip() for tag in tags.split(",") if tag.strip())
     options = ProvisionOptions(
@@ -73,7 +74,12 @@ def provision_command(
         become_password=ask_secret(SUDO_QUESTION) if ask_become_pass else None,
     )
     with contextlib.ExitStack() as shown:
-        outcome = attempt(options, lambda progress: shown.enter_context(watch_provision(progress, console)))
+
+        def watch(progress: ProvisionProgress) -> None:
+            say_left(runs, [rig.name for rig in progress.snapshot()], console)
+            shown.enter_context(watch_provision(progress, console))
+
+        outcome = attempt(options, watch)
     if as_json:
         emit_json({**outcome.model_dump(mode="json"), "exit_code": int(outcome.exit_code)})
     else:

@@ -1,4 +1,4 @@
-"""`rigctl report`: a judged run as a page, or as data."""
+"""`rigctl report`: a judged run, or an upgrade, as a page, or as data."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from typing import Annotated
 import typer
 
 from rigctl.cli.common import DEFAULT_RUNS, RunsOpt
+from rigctl.errors import UsageError
 from rigctl.report.write import OWN_FILE, Format, render, write
-from rigctl.store import RunDir
+from rigctl.store import RunDir, dumps
+from rigctl.store.files import replace_durably
 from rigctl.store.ids import LATEST
 
 _STDOUT = Path("-")
@@ -38,8 +40,31 @@ def report(
 ) -> None:
     """Make a report of a run from its directory; prints the path of the file it wrote."""
     run_dir = RunDir.open(runs, run, kind="accept" if run == LATEST else None)
+    if run_dir.read_info().kind == "upgrade":
+        _report_upgrade(run_dir, form, output)
+        return
     record = run_dir.read_record()
     if output == _STDOUT or (output is None and form not in OWN_FILE):
         sys.stdout.write(render(run_dir, record, form))
         return
     sys.stdout.write(f"{write(run_dir, record, form, output)}\n")
+
+
+def _report_upgrade(run_dir: RunDir, form: Format, output: Path | None) -> None:
+    from rigctl.report.upgrade import PAGE, render_page, render_text  # noqa: PLC0415 - keeps `rigctl --help` fast
+    from rigctl.upgrade.summary import upgrade_summary  # noqa: PLC0415
+
+    summary = upgrade_summary(run_dir)
+    render = {
+        Format.HTML: lambda: render_page(summary),
+        Format.MD: lambda: render_text(summary),
+        Format.JSON: lambda: dumps(summary) + "\n",
+    }.get(form)
+    if render is None:
+        raise UsageError(f"an upgrade has no report of the form {form.value}", "html, md and json are there for it")
+    target = output or (run_dir.path / PAGE if form is Format.HTML else _STDOUT)
+    if target == _STDOUT:
+        sys.stdout.write(render())
+        return
+    replace_durably(target, render().encode("utf-8", "replace"))
+    sys.stdout.write(f"{target}\n")

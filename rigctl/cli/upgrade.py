@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 from rich.text import Text
@@ -19,17 +20,19 @@ from rigctl.cli.common import (
     RunsOpt,
     console,
     emit_json,
+    print_error,
 )
 from rigctl.cli.watching import watching
 from rigctl.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
     from types import FrameType
 
     from rigctl.upgrade.run import Upgrade, UpgradeOutcome
+    from rigctl.upgrade.start import UpgradeOptions
 
 EPILOG = "Example: rigctl upgrade --driver 535 --canary rig1 --max-unavailable 25% -i ./inventory"
 
@@ -98,53 +101,64 @@ def upgrade_command(
         evict_users=evict_users,
         ignore_lock=ignore_lock,
     )
-    if sum((dry_run, status, resume is not None, abort is not None)) > 1:
-        raise UsageError("--dry-run, --status, --resume and --abort exclude each other", "give one of them")
+    left = resume if resume is not None else abort
+    _refuse_mixed(options.wishes.words, dry_run=dry_run, status=status, resume=resume, abort=abort)
     if status:
         _status(runs, "latest" if rigs == "all" else rigs, as_json=as_json)
-    elif resume is not None:
-        _drive(_left(runs, resume), as_json=as_json)
-    elif abort is not None:
-        _take_back(_left(runs, abort), as_json=as_json)
+    elif left is not None:
+        _go_on(runs, left, take_back=abort is not None, as_json=as_json)
     elif dry_run:
         _plan(options, as_json=as_json)
     else:
-        from rigctl.upgrade.start import begin  # noqa: PLC0415
-
-        _drive(begin(options), as_json=as_json)
+        _begin(options, as_json=as_json)
 
 
-def _left(runs: Path, run_id: str) -> Upgrade:
+def _refuse_mixed(wishes: str, *, dry_run: bool, status: bool, resume: str | None, abort: str | None) -> None:
+    if sum((dry_run, status, resume is not None, abort is not None)) > 1:
+        raise UsageError("--dry-run, --status, --resume and --abort exclude each other", "give one of them")
+    if wishes and (status or resume is not None or abort is not None):
+        raise UsageError(f"the run knows what is wished: {wishes} cannot be given here", "leave it out")
+
+
+def _begin(options: UpgradeOptions, *, as_json: bool) -> None:
+    from rigctl.upgrade.left import say_left  # noqa: PLC0415
+    from rigctl.upgrade.run import driven_by_me  # noqa: PLC0415
+    from rigctl.upgrade.start import begin  # noqa: PLC0415
+
+    upgrade = begin(options)
+    say_left(options.runs, upgrade.machines, console)
+    with driven_by_me(upgrade.run.path):
+        _to_its_end(upgrade, upgrade.drive, as_json=as_json)
+
+
+def _go_on(runs: Path, run_id: str, *, take_back: bool, as_json: bool) -> None:
     from rigctl.store import RunDir  # noqa: PLC0415
+    from rigctl.upgrade.run import driven_by_me  # noqa: PLC0415
     from rigctl.upgrade.start import again  # noqa: PLC0415
 
-    return again(RunDir.open(runs, run_id, kind="upgrade"), runs)
+    run = RunDir.open(runs, run_id, kind="upgrade")
+    with driven_by_me(run.path):  # before the journal is read: another controller may be writing it
+        upgrade = again(run, runs)
+        if take_back:
+            _to_its_end(upgrade, lambda: upgrade.abort("aborted"), as_json=as_json)
+        for machine in upgrade.machines.values():
+            machine.reopen()
+        _to_its_end(upgrade, upgrade.drive, as_json=as_json)
 
 
-def _drive(upgrade: Upgrade, *, as_json: bool) -> None:
-    from rigctl.upgrade.run import driven_by_me  # noqa: PLC0415
-
-    for machine in upgrade.machines.values():
-        machine.reopen()
-    with driven_by_me(upgrade.run.path):
-        try:
-            with _stops(upgrade.stop), _watched(upgrade):
-                outcome = upgrade.drive()
-        except KeyboardInterrupt:
-            _print(upgrade.outcome(), upgrade)
-            raise
-    _end(outcome, upgrade, as_json=as_json)
+def _to_its_end(upgrade: Upgrade, go: Callable[[], UpgradeOutcome], *, as_json: bool) -> NoReturn:
+    """Go on until it ends or is stopped; say and write what became of it, and leave with its exit code."""
+    try:
+        with _stops(upgrade.stop), _watched(upgrade):
+            outcome = go()
+    except KeyboardInterrupt:
+        _tell(upgrade, ExitCode.INTERRUPTED, as_json=as_json)
+        raise
+    _tell(upgrade, outcome.exit_code, as_json=as_json)
+    raise typer.Exit(outcome.exit_code)
 
 
-def _take_back(upgrade: Upgrade, *, as_json: bool) -> None:
-    from rigctl.upgrade.run import driven_by_me  # noqa: PLC0415
-
-    with driven_by_me(upgrade.run.path), _watched(upgrade):
-        outcome = upgrade.abort("aborted")
-    _end(outcome, upgrade, as_json=as_json)
-
-
-def _plan(options: Any, *, as_json: bool) -> None:
+def _plan(options: UpgradeOptions, *, as_json: bool) -> None:
     from rigctl.upgrade.dry_run import plan_fleet, print_plans  # noqa: PLC0415
 
     planned = plan_fleet(options)
@@ -168,38 +182,39 @@ def _status(runs: Path, run_id: str, *, as_json: bool) -> None:
     raise typer.Exit(ExitCode.OK)
 
 
-def _end(outcome: UpgradeOutcome, upgrade: Upgrade, *, as_json: bool) -> None:
-    if as_json:
-        ends = [one.model_dump(mode="json") for one in outcome.ends]
-        emit_json({"run_id": outcome.run_id, "rigs": ends, "exit_code": int(outcome.exit_code)})
-    else:
-        _print(outcome, upgrade)
-    raise typer.Exit(outcome.exit_code)
-
-
-def _print(outcome: UpgradeOutcome, upgrade: Upgrade) -> None:
+def _tell(upgrade: Upgrade, code: ExitCode, *, as_json: bool) -> None:
+    from rigctl.report.upgrade import write_page  # noqa: PLC0415
     from rigctl.upgrade.show import print_ends  # noqa: PLC0415
+    from rigctl.upgrade.summary import upgrade_summary  # noqa: PLC0415
 
-    print_ends(outcome, upgrade, console)
+    summary = upgrade_summary(upgrade.run)
+    page = write_page(upgrade.run, summary)
+    if as_json:
+        emit_json({**summary.model_dump(mode="json"), "exit_code": int(code)})
+    else:
+        print_ends(summary, page, console)
 
 
 @contextmanager
 def _watched(upgrade: Upgrade) -> Iterator[None]:
     from rigctl.upgrade.show import Board  # noqa: PLC0415
 
-    board = Board(upgrade.machines)
+    board = Board(upgrade)
     with watching(console, board.table, lambda ended: board.write_lines(console, ended)):
         yield
 
 
 @contextmanager
 def _stops(stop: threading.Event) -> Iterator[None]:
-    """Let the first Ctrl-C end the run after the present steps; the second one leaves at once."""
+    """Let the first Ctrl-C end the run after the present steps; the second one leaves at once, as a kill would."""
     known = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
     def told(_number: int, _frame: FrameType | None) -> None:
         if stop.is_set():
-            raise KeyboardInterrupt
+            # Not by an exception: the rigs' threads would be waited for. The journal is whole after each line.
+            console.show_cursor()
+            print_error("left in the middle of a step", "rigctl upgrade --status")
+            os._exit(ExitCode.INTERRUPTED)
         stop.set()
         console.print("stopping once the present steps have ended; again: at once", style="yellow")
 

@@ -51,15 +51,15 @@ def render(run_dir: RunDir, record: Record) -> str:
             rig_view(number, rig, run_dir.readings(rig.name), asked.get(rig.name))
             for number, rig in enumerate(rigs_worst_first(record), start=1)
         ]
-    plotly, script = _script_text(get_plotlyjs()), _script_text(_template("page.js"))
+    plotly, script = _script_text(get_plotlyjs()), _script_text(template("page.js"))
     return (
-        _environment()
+        environment()
         .get_template("page.html.j2")
         .render(
             record=record,
             rigs=rigs,
             **_first_screen(record, rigs),
-            style=Markup(_template("page.css")),  # noqa: S704 - our own file
+            style=Markup(template("page.css")),  # noqa: S704 - our own file
             plotly=Markup(plotly),  # noqa: S704 - the library's own file
             script=Markup(script),  # noqa: S704 - our own file
             script_hashes=[_csp_hash(plotly), _csp_hash(script)],
@@ -89,8 +89,9 @@ def _first_screen(record: Record, rigs: list[RigView]) -> dict[str, Any]:
     }
 
 
-def _environment() -> Environment:
-    environment = Environment(
+def environment() -> Environment:
+    """Return what renders a page: text of rigs is made harmless wherever a template places it."""
+    made = Environment(
         loader=PackageLoader("rigctl.report"),
         autoescape=True,
         undefined=StrictUndefined,
@@ -98,11 +99,11 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         finalize=_harmless,
     )
-    environment.filters["word"] = word
-    environment.filters["some"] = some
-    environment.filters["follows"] = _follows
-    environment.globals["Verdict"] = Verdict
-    return environment
+    made.filters["word"] = word
+    made.filters["some"] = some
+    made.filters["follows"] = _follows
+    made.globals["Verdict"] = Verdict
+    return made
 
 
 def _follows(cause: Cause) -> Any:
@@ -114,7 +115,8 @@ def _harmless(value: Any) -> Any:
     return plain(value) if type(value) is str else value
 
 
-def _template(name: str) -> str:
+def template(name: str) -> str:
+    """Return a file of the templates as it is."""
     return (files("rigctl.report") / "templates" / name).read_text(encoding="utf-8")
 
 

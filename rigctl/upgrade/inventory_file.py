@@ -42,6 +42,12 @@ def wished_variables(wishes: Wishes) -> dict[str, str]:
     return variables
 
 
+def as_the_class_s_own(wishes: Wishes, rig_class: str) -> str:
+    """Say what a person does once every rig of the class has it."""
+    values = ", ".join(f'{name}: "{value}"' for name, value in wished_variables(wishes).items() if value)
+    return f"set {values} in group_vars/class_{rig_class}, then remove host_vars/*/{NAME}"
+
+
 @dataclass(frozen=True)
 class InventoryFile:
     """The file of one rig."""

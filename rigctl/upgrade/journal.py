@@ -6,7 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from rigctl.model.upgrade import BACK, FORWARD, UNDO, RigEnd, Step
+from rigctl.model.upgrade import BACK, FORWARD, UNDO, End, RigEnd, Step
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -49,6 +49,17 @@ class RigHistory:
     def found(self, step: Step) -> dict[str, Any]:
         """What a finished step found, on whatever way; empty where it did not finish."""
         return next((steps[step] for steps in self.done.values() if step in steps), {})
+
+
+def end_of(rig: str, history: RigHistory, run_id: str) -> RigEnd:
+    """How a rig has ended, or that it has not."""
+    if history.end is not None:
+        return history.end
+    if not history.begun:
+        return RigEnd(rig=rig, end=End.NOT_BEGUN, reason="the upgrade had stopped before its turn")
+    step = history.begun[-1]
+    words = f"`rigctl upgrade --resume {run_id}` goes on, `--abort {run_id}` takes it back"
+    return RigEnd(rig=rig, end=End.UNFINISHED, reason=f"stopped at {step.value}", hint=words, step=step)
 
 
 def read_history(entries: Iterable[JournalEntry]) -> dict[str, RigHistory]:

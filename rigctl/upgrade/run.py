@@ -156,16 +156,9 @@ class Upgrade:
 
     def outcome(self) -> UpgradeOutcome:
         """How every rig has ended, or that it has not."""
-        return UpgradeOutcome(self.run.run_id, tuple(self._end_of(machine) for machine in self.machines.values()))
-
-    def _end_of(self, machine: Machine) -> RigEnd:
-        if machine.history.end is not None:
-            return machine.history.end
-        if not machine.history.begun:
-            return RigEnd(rig=machine.rig, end=End.NOT_BEGUN, reason="the upgrade had stopped before its turn")
-        step = machine.history.begun[-1]
-        words = f"`rigctl upgrade --resume {self.run.run_id}` goes on, `--abort {self.run.run_id}` takes it back"
-        return RigEnd(rig=machine.rig, end=End.UNFINISHED, reason=f"stopped at {step.value}", hint=words, step=step)
+        run_id = self.run.run_id
+        ends = (journal.end_of(machine.rig, machine.history, run_id) for machine in self.machines.values())
+        return UpgradeOutcome(run_id, tuple(ends))
 
     def _ends(self) -> list[RigEnd]:
         return [machine.history.end for machine in self.machines.values() if machine.history.end is not None]

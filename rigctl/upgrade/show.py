@@ -10,21 +10,24 @@ from rich.table import Table
 from rich.text import Text
 
 from rigctl.model.upgrade import End
-from rigctl.report.text import duration
+from rigctl.report.text import duration, plain, several
+from rigctl.report.upgrade import figure_rows
 from rigctl.upgrade.journal import read_history
-from rigctl.upgrade.start import as_the_class_s_own
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
+    from pathlib import Path
 
     from rich.console import Console
 
+    from rigctl.model.upgrade_summary import RigSummary, UpgradeSummary
     from rigctl.store import RunDir
     from rigctl.upgrade.machine import Machine
-    from rigctl.upgrade.run import Upgrade, UpgradeOutcome
+    from rigctl.upgrade.run import Upgrade
 
 REFRESH_HZ = 2
+WAITING = "waiting"
 _STYLES = {
     End.UPGRADED: "green", End.AS_ASKED: "green", End.REFUSED: "bold red", End.ROLLED_BACK: "bold red",
     End.LEFT_DRAINED: "bold red", End.NOT_BEGUN: "dim", End.ABORTED: "yellow", End.UNFINISHED: "bold yellow",
@@ -52,16 +55,23 @@ class Row:
 class Board:
     """The fleet as it is now; the machines' threads tell it what they wait for."""
 
-    def __init__(self, machines: Mapping[str, Machine]) -> None:
-        self._machines = machines
-        self._words: dict[str, str] = dict.fromkeys(machines, "")
+    def __init__(self, upgrade: Upgrade) -> None:
+        self._upgrade = upgrade
+        self._machines = upgrade.machines
+        self._words: dict[str, str] = dict.fromkeys(self._machines, "")
         self._since = time.monotonic()
-        for name, machine in machines.items():
+        for name, machine in self._machines.items():
             machine.say = lambda _step, words, name=name: self._words.__setitem__(name, words)  # type: ignore[misc]
 
     def rows(self) -> list[Row]:
         """One for each rig, in the inventory's order."""
-        return [_row(name, machine.history, self._words[name]) for name, machine in self._machines.items()]
+        return [_row(name, one.history, self._waits_for(name, one)) for name, one in self._machines.items()]
+
+    def _waits_for(self, name: str, machine: Machine) -> str:
+        """What the step's own code says; else what is done there for it; of a rig in the queue, why it is there."""
+        if not machine.history.begun:
+            return self._upgrade.waits_for
+        return self._words[name] or machine.port.doing()
 
     def table(self) -> Table:
         """All of them, with the time that has passed."""
@@ -76,9 +86,11 @@ class Board:
         while not last:
             last = ended.wait(1 / REFRESH_HZ)
             for row in self.rows():
-                if row.step and seen.get(row.rig) != (row.step, row.words):
-                    seen[row.rig] = (row.step, row.words)
-                    said = " · ".join(part for part in (row.way, row.step, row.words) if part)
+                # A line for each role, not for each of its tasks; none for every second of the canary's settling.
+                part = "" if row.step == WAITING else row.words.partition(" · ")[0]
+                if seen.get(row.rig) != (row.step, part):
+                    seen[row.rig] = (row.step, part)
+                    said = " · ".join(one for one in (row.way, row.step, part) if one)
                     passed = time.monotonic() - self._since
                     to.print(f"{row.rig}: {said} ({passed:.0f} s)", markup=False, soft_wrap=True)
 
@@ -87,7 +99,7 @@ def status_of(run: RunDir) -> list[Row]:
     """How far each rig of a run has come, by its journal alone."""
     known = read_history(run.journal_entries())
     return [
-        _row(rig.name, known[rig.name], "") if rig.name in known else Row(rig.name, "waiting", "", "", None)
+        _row(rig.name, known[rig.name], "") if rig.name in known else Row(rig.name, WAITING, "", "", None)
         for rig in run.read_info().rigs
     ]
 
@@ -106,21 +118,30 @@ def status_table(rows: Iterable[Row]) -> Table:
 def _row(rig: str, history: Any, words: str) -> Row:
     if history.end is not None:
         return Row(rig, history.end.end.value, "", history.end.reason, history.end.end)
-    step = history.begun[-1].value if history.begun else "waiting"
+    step = history.begun[-1].value if history.begun else WAITING
     return Row(rig, step, _WAYS[history.way], words or history.reason, None)
 
 
-def print_ends(outcome: UpgradeOutcome, upgrade: Upgrade, to: Console) -> None:
-    """A line per rig, with the reason and the remedy where it is not as asked; then what is left for a person."""
-    for one in outcome.ends:
-        to.print(Text.assemble(f"{one.rig} ", (one.end.value.replace("_", " "), _STYLES[one.end])))
-        if one.reason:
-            where = f"{one.step.value}: " if one.step else ""
-            to.print(Text(f"  {where}{one.reason}"), soft_wrap=True)
-        if one.hint:
-            to.print(Text(f"  do: {one.hint}", style="cyan"), soft_wrap=True)
-    rigs = upgrade.run.read_info().rigs
-    if all(one.end in (End.UPGRADED, End.AS_ASKED) for one in outcome.ends):
-        wishes = next(iter(upgrade.machines.values())).rules.wishes
-        to.print(Text(f"all rigs have it: {as_the_class_s_own(wishes, rigs[0].spec.rig_class)}"), soft_wrap=True)
-    to.print(Text(f"run {outcome.run_id} · {upgrade.run.path}", style="dim"), soft_wrap=True)
+def print_ends(summary: UpgradeSummary, page: Path, to: Console) -> None:
+    """A paragraph per rig: how it ended, the reason and the remedy, before and after; then what is left to do."""
+    for rig in summary.rigs:
+        _print_rig(rig, to)
+    if summary.to_do:
+        to.print(Text(f"all rigs have it: {summary.to_do}"), soft_wrap=True)
+    to.print(Text(f"run {summary.run_id} · {page}", style="dim"), soft_wrap=True)
+
+
+def _print_rig(rig: RigSummary, to: Console) -> None:
+    one = rig.end
+    took = f"  {duration(rig.seconds)}" if rig.seconds is not None else ""
+    own = f", {rig.own_seconds:.1f} s of it rigctl's own" if rig.own_seconds is not None else ""
+    to.print(Text.assemble(f"{one.rig} ", (one.end.value.replace("_", " "), _STYLES[one.end]), (took + own, "dim")))
+    if one.reason:
+        where = f"{one.step.value}: " if one.step and one.end != End.UNFINISHED else ""
+        to.print(Text(f"  {where}{plain(one.reason)}"), soft_wrap=True)
+    if one.hint:
+        to.print(Text(f"  do: {plain(one.hint)}", style="cyan"), soft_wrap=True)
+    for name, before, after, change in figure_rows(rig):
+        to.print(Text(f"  {name} {before} → {after} {change}".rstrip()), soft_wrap=True)
+    if rig.packages:
+        to.print(f"  {several(len(rig.packages), 'package')} changed", highlight=False)
