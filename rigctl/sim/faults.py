@@ -117,6 +117,18 @@ _OTHERS = (
         parameters=(Parameter("free_mb", default=20, low=8, high=4000, summary="what is left, MB"),),
     ),
     FaultInfo(
+        "old_module_boots",
+        "The initial RAM disk keeps the module that is loaded now: a start loads that one, whatever is installed.",
+        found_by=("software.driver_version",),
+        exit_code=1,
+    ),
+    FaultInfo(
+        "boot_hangs",
+        "At its next start the machine stops before anything runs, and waits for somebody at its console.",
+        found_by=("measure.reached",),
+        exit_code=3,
+    ),
+    FaultInfo(
         "host_memory_errors",
         "The rig's memory forgets: a bit in what a memory test has written turns round.",
         found_by=("memory.host",),
@@ -141,6 +153,8 @@ _OTHERS_IN_THE_FIELD = {
     "disk_full": "Check points and data sets of half a year: one day training ends with `No space left on device`.",
     "driver_library_mismatch": "Unattended upgrades; `Failed to initialize NVML: Driver/library version mismatch` "
     "(canonical/nvidia-graphics-drivers#78, NVIDIA/deepops#1186).",
+    "old_module_boots": "`update-initramfs` was not run, or failed: the driver is new on disk, old after a restart.",
+    "boot_hangs": "The firmware asks for a key, or for a keyboard, after the first restart in a year.",
     "host_memory_errors": "A module that was overclocked, or sits badly: programs crash at random, files are damaged.",
     "clock_drift": "A board whose clock runs fast, after months in a network without a time server.",
     "ssh_down": "The server is restarted by an upgrade, or a switch port flaps, in the middle of a burn.",
@@ -152,6 +166,8 @@ _NEEDS = {
     ),
     "driver_library_mismatch": "a driver from apt, loaded (provision the rig first)",
     **dict.fromkeys(("ecc_errors", "row_remap_pending"), "cards with ECC: the classes octo_a100 and octo_h100"),
+    "old_module_boots": "another driver that is installed afterwards, and a restart",
+    "boot_hangs": "a restart",
     "fabric_manager_off": "cards on NVSwitches: the classes octo_a100 and octo_h100",
     "host_memory_errors": "a profile with the workload `host_memory`, and a spec that asks for it",
 }

@@ -55,6 +55,14 @@ PROVISIONING: tuple[ProvisioningFault, ...] = (
         met="installs the kernel's own compiler with the driver",
     ),
     ProvisioningFault(
+        "disk_full_midway",
+        "The disk fills while packages are unpacked: the firmware of a newer driver finds no room.",
+        "`cannot copy extracted data … failed to write (No space left on device)`: check points fill what apt had "
+        "found free.",
+        met="puts the packages back as they were, and names what is full",
+        needs="a driver of branch 525 or later that is to be installed",
+    ),
+    ProvisioningFault(
         "dkms_build_fails",
         "The kernel's interfaces have moved on; a driver of an older branch does not compile against its headers.",
         "A new kernel series came with an upgrade; DKMS's make.log ends with compiler errors "

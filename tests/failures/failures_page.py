@@ -15,6 +15,8 @@ from .other_modes import OTHERS
 
 FOLDER = Path(__file__).parent
 ROOT = FOLDER.parents[1]
+UPGRADES = ROOT / "tests" / "upgrade" / "test_on_rigs.py"
+"""What fails in the middle of an upgrade fails in provisioning."""
 PAGE = ROOT / "docs" / "failure-modes.md"
 INTRODUCTION = """\
 # Failure modes of provisioning
@@ -35,8 +37,8 @@ with what to do.
 def tests_by_fault() -> dict[str, list[str]]:
     """Which tests meet which fault."""
     found: dict[str, list[str]] = {}
-    for path in sorted(FOLDER.glob("test_*.py")):
-        module = importlib.import_module(f"tests.failures.{path.stem}")
+    for path in (*sorted(FOLDER.glob("test_*.py")), UPGRADES):
+        module = importlib.import_module(f"tests.{path.parent.name}.{path.stem}")
         for name, test in vars(module).items():
             for fault in getattr(test, "meets", ()):
                 found.setdefault(fault, []).append(f"{path.relative_to(ROOT)}::{name}")

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from .paths import Paths
 
 NOUVEAU = "nouveau"
+OLD_MODULE = "module-in-initramfs"
+"""Holds the version of a module that the initial RAM disk has kept (fault old_module_boots): that one is loaded."""
 INITRAMFS = Path("/boot")
 SECURE_BOOT = Path("/sys/firmware/efi/efivars")
 VERSION = re.compile(r"\b(\d{3}\.\d+(?:\.\d+)?)\b")
@@ -80,8 +82,10 @@ def boot(paths: Paths) -> str | None:
     if nouveau_comes(paths):
         (paths.sys / "module" / NOUVEAU).mkdir(parents=True, exist_ok=True)
         return None
-    path = installed_file()
+    path, old = installed_file(), paths.kept / OLD_MODULE
     version = installed_version(path) if path is not None and not key_refused(path) else None
+    if version is not None and old.is_file():
+        version = old.read_text(encoding="ascii").strip()
     if version is not None:
         load(paths, version)
     return version

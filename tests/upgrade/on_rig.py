@@ -1,0 +1,126 @@
+"""A simulated rig that is upgraded through the command line as an operator does."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rigctl.model.upgrade import Capture
+from rigctl.sim import faults
+from rigctl.upgrade.compare import all_differences
+
+if TYPE_CHECKING:
+    from rigctl import sim
+
+RIGCTL = Path(sys.executable).parent / "rigctl"
+UPGRADE_S = 1500
+SETTINGS = {
+    "nvidia_driver_source": "auto",
+    "nvidia_driver_reboot_timeout_s": 60,
+    "rig_profiles": {
+        "smoke": {
+            "idle_seconds": 1,
+            "cpu_burn_seconds": 0,
+            "gpu_burn_seconds": 10,
+            "all_burn_seconds": 0,
+            "train": False,
+            "sample_hz": 4,
+        }
+    },
+}
+"""535 is in the CUDA repository only; a restart here takes seconds; and a burn is short."""
+
+
+@dataclass(frozen=True)
+class Upgraded:
+    """What one upgrade said of the rig."""
+
+    code: int
+    end: dict[str, Any]
+    run: Path
+
+    @property
+    def said(self) -> str:
+        return f"{self.end['reason']} {self.end['hint']}"
+
+    @property
+    def steps(self) -> dict[str, float]:
+        """Seconds of each step, by the journal."""
+        return {one["detail"]["step"]: one["detail"]["seconds"] for one in self.entries if "seconds" in one["detail"]}
+
+    @property
+    def entries(self) -> list[dict[str, Any]]:
+        rows = (self.run / "journal.jsonl").read_text(encoding="utf-8").splitlines()
+        return [row for line in rows if "step" in (row := json.loads(line))["detail"]]
+
+    def found(self, step: str) -> dict[str, Any]:
+        """What the last end of a step found."""
+        return next(one["detail"]["found"] for one in reversed(self.entries) if one["detail"].get("step") == step
+                    and "found" in one["detail"])  # fmt: skip
+
+    def seen(self, name: str) -> Capture:
+        return Capture.model_validate_json((self.run / "rig1" / f"{name}.json").read_bytes())
+
+
+@dataclass
+class RigInUse:
+    """The first rig of a fleet."""
+
+    fleet: sim.State
+    first: list[str] = field(default_factory=list)
+    """What it had when the tests began: packages with versions and marks."""
+
+    @property
+    def runs(self) -> Path:
+        return self.fleet.directory / "runs"
+
+    @property
+    def own_file(self) -> Path:
+        return self.fleet.inventory / "host_vars" / "rig1" / "zz_rigctl_upgrade.yml"
+
+    def upgrade(self, *words: str) -> Upgraded:
+        where = ["-i", self.fleet.inventory, "--runs", self.runs, "--json"]
+        command = [RIGCTL, "upgrade", *words, *where]
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, timeout=UPGRADE_S, stdin=subprocess.DEVNULL
+        )
+        assert done.stdout, done.stderr
+        told = json.loads(done.stdout)
+        (end,) = told["rigs"]
+        return Upgraded(done.returncode, end, self.runs / told["run_id"])
+
+    def fault(self, name: str, **parameters: str) -> None:
+        faults.apply(self.fleet.directory, "rig1", name, parameters)
+
+    def clear(self) -> None:
+        faults.clear(self.fleet.directory, "rig1")
+
+    def ssh(self, command: str) -> str:
+        words = ["ssh", "-F", str(self.fleet.ssh_config), "rig1", command]
+        return subprocess.run(words, capture_output=True, text=True, check=True, timeout=120).stdout.strip()
+
+    def loaded(self) -> str:
+        return self.ssh("cat /sys/module/nvidia/version")
+
+    def packages(self) -> list[str]:
+        """Every package with state, version and whether it is held or asked for: not by the product's own words."""
+        rows = self.ssh("dpkg-query -W -f '${Package} ${Version} ${db:Status-Abbrev}\\n' | grep -v 'rc *$'; "
+                        "apt-mark showhold; echo --; apt-mark showmanual")  # fmt: skip
+        return rows.splitlines()
+
+    def is_as_first(self) -> bool:
+        return self.packages() == self.first and self.loaded().startswith("515.") and not self.held()
+
+    def held(self) -> bool:
+        """Whether an upgrade holds it, or has left anything behind."""
+        left = "ls /var/lib/gpu-rig/upgrade.json /var/lib/gpu-rig/rollback 2>/dev/null || true"
+        return self.ssh(f"sudo sh -c '{left}'") not in ("", "/var/lib/gpu-rig/rollback:")
+
+
+def restored_whole(upgraded: Upgraded) -> tuple[str, ...]:
+    """What a rig that was taken back has other than before."""
+    return all_differences(upgraded.seen("before"), upgraded.seen("restored"))
