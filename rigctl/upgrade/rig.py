@@ -127,10 +127,13 @@ class SshRig:
         }
         units = {one.key: one.unit for one in judged.verdicts if one.key in figures and one.unit}
         why = "" if judged.verdict in ACCEPTED else f"{cause.key}: {cause.reason}" if cause else judged.verdict.value
-        return Smoke(record.run_id, accepted=not why, why_not=why, figures=figures, units=units)
+        return Smoke(
+            record.run_id, accepted=not why, why_not=why, figures=figures, units=units, simulated=bool(judged.simulated)
+        )
 
-    def change(self, wishes: Wishes) -> None:
-        """Say the wishes in the inventory, then provision this rig as anybody would."""
+    def change(self, wishes: Wishes) -> tuple[str, ...]:
+        """Stop what holds the cards, say the wishes in the inventory, then provision this rig as anybody would."""
+        stopped = self._released() if wishes.driver is not None else ()
         self.own.write(wished_variables(wishes), dict(self.without_own), self.run.name)
         tags = tuple(dict.fromkeys(tag for name, value in wishes if value is not None for tag in TAGS[name]))
         options = ProvisionOptions(
@@ -148,6 +151,18 @@ class SshRig:
         for one in outcome.incomplete:
             where = f" at {one.role} · {one.task}" if one.task else ""
             raise StepFailed(f"provisioning {one.state}{where}: {one.message} (run {outcome.run_id})", one.hint)
+        self._start_again()
+        return stopped
+
+    def _released(self) -> tuple[str, ...]:
+        request = {"do": "release", "run_id": self.run.name, "evict": self.evict_users}
+        with self._connected() as connection:
+            return tuple(ask(connection, request, LONG_S)["stopped"])
+
+    def _start_again(self) -> None:
+        """Start what was stopped, where it has not come back with the restart."""
+        with self._connected() as connection:
+            ask(connection, {"do": "start_again", "run_id": self.run.name}, LONG_S)
 
     def seen(self) -> Capture:
         """What is there now: packages, files, cards, links."""
@@ -175,6 +190,7 @@ class SshRig:
         self.own.put_back(capture.inventory)
         if (now["loaded"], now["kernel"]) != (capture.loaded, capture.kernel):
             self._restart(now["boot_id"])
+        self._start_again()
 
     def _restart(self, boot_id: str) -> None:
         # The connection may break before the answer has come: that is what was asked for.

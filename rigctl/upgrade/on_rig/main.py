@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from . import held, kept, planning, state
+from . import held, holders, kept, planning, state
 from .state import Refused
 
 WORK: dict[str, Callable[..., dict[str, Any]]] = {
@@ -16,6 +16,8 @@ WORK: dict[str, Callable[..., dict[str, Any]]] = {
     "forget": kept.forget,
     "lock": held.lock,
     "unlock": held.unlock,
+    "release": holders.release,
+    "start_again": holders.start_again,
 }
 
 
