@@ -5,6 +5,7 @@ Two words for two risks: `ignore_lock` takes the rig from another run of rigctl,
 
 from __future__ import annotations
 
+import json
 import time
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,7 @@ FREE_S = 10.0
 
 def claim(plan: Plan, places: Places) -> Before:
     """Make sure that nobody else uses this rig, and note how it is set. Raises Busy naming who does, or AgentError."""
+    _leave_to_upgrade(plan, places)
     for run_id in unit.running_runs():
         _take_over(run_id, plan, places)
     left = unit.processes()
@@ -34,6 +36,25 @@ def claim(plan: Plan, places: Places) -> Before:
     if any(step.loads for step in plan.steps):
         before.services = _make_room(plan, before, places)
     return before
+
+
+def _leave_to_upgrade(plan: Plan, places: Places) -> None:
+    """Refuse a rig that an upgrade has out of use, unless the run is that upgrade's own. Raises Busy."""
+    try:
+        text = places.upgrade_lock.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return
+    try:
+        held = json.loads(text)
+        run_id, by, since = str(held["run"]), str(held["by"]), busy.clock_words(float(held["since_s"]))
+    except (ValueError, KeyError, TypeError):
+        run_id, by, since = "", f"somebody ({places.upgrade_lock} cannot be read)", "an unknown time"
+    if plan.ignore_lock or (run_id and run_id == plan.upgrade):
+        return
+    raise Busy(
+        f"the upgrade {run_id} of {by} holds this rig since {since}".replace("upgrade  of", "upgrade of"),
+        f"wait for its end, or take it back: rigctl upgrade --abort {run_id or 'RUN'}; or --ignore-lock",
+    )
 
 
 def _settings() -> dict[str, dict[str, object]]:

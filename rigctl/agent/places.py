@@ -20,6 +20,8 @@ class Places:
     """Readings of each run, until the controller has fetched and acknowledged them; survives a reboot."""
     run_root: Path = Path("/run/rigctl")
     """Heartbeats and other things that must not survive a reboot."""
+    upgrade_lock: Path = Path("/var/lib/gpu-rig/upgrade.json")
+    """Says which upgrade has the rig out of use (rigctl/upgrade/on_rig/held.py)."""
 
     def spool(self, run_id: str) -> Path:
         """Folder of one run's readings."""

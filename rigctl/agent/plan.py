@@ -91,7 +91,9 @@ class Plan:
     evict_users: bool = False
     """Whether who uses the rig is asked to leave it, and made to."""
     ignore_lock: bool = False
-    """Whether another run that is under way is stopped for this one."""
+    """Whether another run that is under way is stopped for this one, and an upgrade's hold on the rig ignored."""
+    upgrade: str = ""
+    """The upgrade that the run is a part of: its own hold is no other's."""
 
     @property
     def longest_s(self) -> float:
@@ -121,6 +123,7 @@ def parse_plan(text: str | bytes) -> Plan:
             asked_by=str(raw.get("asked_by", "")),
             evict_users=raw.get("evict_users") is True,
             ignore_lock=raw.get("ignore_lock") is True,
+            upgrade=str(raw.get("upgrade", "")),
         )
     except (KeyError, TypeError, ValueError) as error:
         told = f"no {error}" if isinstance(error, KeyError) else str(error)

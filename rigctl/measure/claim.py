@@ -24,4 +24,6 @@ class Claim:
     evict_users: bool = False
     """Who uses the rig is told to leave, and made to."""
     ignore_lock: bool = False
-    """Another run of rigctl that is under way there is stopped."""
+    """Another run of rigctl that is under way there is stopped; a rig that an upgrade holds is taken all the same."""
+    upgrade: str = ""
+    """The upgrade that the run is a part of."""

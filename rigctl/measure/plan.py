@@ -100,6 +100,7 @@ def build_plan(  # noqa: PLR0913 - all that a plan is made of
         "asked_by": claim.asked_by,
         "evict_users": claim.evict_users,
         "ignore_lock": claim.ignore_lock,
+        "upgrade": claim.upgrade,
         "history_max_gpu_temp_c": history_limits(facts, baseline),
         "stale_sample_s": STALE_SAMPLE_S,
         "expected_gpus": [gpu.uuid for gpu in facts.gpus],

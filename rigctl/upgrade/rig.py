@@ -112,7 +112,7 @@ class SshRig:
         """Accept it; the run lies beside all others, and becomes the baseline where it passes."""
         (rig,) = load_fleet(self.inventory, self.rig.name)
         asked = {"upgrade": self.run.name, "label": label, "rigs": rig.name, "profile": PROFILE}
-        claim = Claim(evict_users=self.evict_users)
+        claim = Claim(evict_users=self.evict_users, upgrade=self.run.name)
         options = AcceptOptions((rig,), PROFILE, self.runs, asked, claim=claim)
         run_dir = start_run(options)
         progress = Progress([rig.name])
