@@ -188,6 +188,7 @@ def test_where_the_spec_allows_modules_an_accepted_run_allows_none(allowed, verd
     spec = h.spec(settings=SettingsSpec(allowed_modules=allowed))
     (found,) = identity.modules(spec, h.readings(facts=h.facts(modules=modules)), h.baseline(modules=modules))
     assert found.verdict is verdict
+    assert ("accepted run" in found.source) is (allowed is None)
 
 
 def test_what_joins_a_pair_is_said_as_nvidia_smi_says_it():
