@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from rigctl.sim.nights.hardware import Hardware
     from rigctl.sim.nights.recorder import Recorder
 
-TICK_S = 0.1
-"""Fine enough for a supply, which feels a rise within half a second."""
+TICK_S, SWITCHED_S, LATER_S = 0.1, 1.0, 1.0
+"""Fine enough for a supply, which feels a rise within half a second: so for a second from a switch on, then coarser."""
 PIECE_GFLOP = 2 * 4096**3 / 1e9
 """One piece of a card's work: the product of two matrices of 4096 rows."""
 CPU_PIECES_PER_S = 1500.0
@@ -64,13 +64,14 @@ class _Looks:
 
     def wait(self, seconds: float, done: dict[int, float] | None = None) -> None:
         """Let so much time pass; `done` counts what each worker does meanwhile."""
-        end_s = self.told.passed_s + seconds
-        while self.told.passed_s < end_s - TICK_S / 2 and self.stopped is None and not self.rig.off:
-            self.rig.tick(TICK_S)
-            for card in self.rig.present() if done is not None else ():
-                done[card.parts.slot] += _pieces(card) * TICK_S  # type: ignore[index] # present only where done is
+        begun_s, end_s = self.told.passed_s, self.told.passed_s + seconds
+        while (left_s := end_s - self.told.passed_s) > TICK_S / 2 and self.stopped is None and not self.rig.off:
+            dt_s = TICK_S if self.told.passed_s - begun_s < SWITCHED_S else min(LATER_S, left_s)
+            self.rig.tick(dt_s)
             if done is not None:
-                done[0] += CPU_PIECES_PER_S * TICK_S
+                for card in self.rig.present():
+                    done[card.parts.slot] += _pieces(card) * dt_s
+                done[0] += CPU_PIECES_PER_S * dt_s
             if self.told.passed_s >= self._due_s and not self.rig.off:
                 self._due_s = self.told.passed_s + self.every_s
                 self.stopped = self.told.look(self.step, steady=False)
