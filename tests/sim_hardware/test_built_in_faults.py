@@ -123,6 +123,13 @@ def test_a_held_back_processor_draws_less(daemon: Daemon) -> None:
     assert machine_.parts.cpu_idle_w < machine_.cpu_w < free_w / 2
 
 
+def test_a_processor_that_gets_a_part_of_its_core_runs_at_its_burn_s_clock_all_the_same(daemon: Daemon) -> None:
+    daemon.machine.cpu_load = 0.3
+    assert daemon.machine.cpu_mhz == 4200
+    daemon.machine.cpu_load = 0.05
+    assert daemon.machine.cpu_mhz < 3000
+
+
 def test_no_file_of_fio_is_left(daemon: Daemon, tmp_path: Path) -> None:
     told = json.loads(measured(daemon, tmp_path))
     assert told["bytes"] == 64 * script.BLOCK

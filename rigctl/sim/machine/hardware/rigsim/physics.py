@@ -39,6 +39,9 @@ POWER_BRAKE_FACTOR = 0.5
 """What a card keeps of its clock while supply or board signal power brake."""
 HW_RELEASE_C = 4.0
 """The hardware releases the clock this far below the slowdown temperature."""
+CPU_WORKS_SHARE = 0.25
+"""From so much load on a processor runs at its burn's clock: a governor does not wait until the last core works, and a
+rig on a busy host does not get all of the core that it asks for."""
 MAX_STEP_S = 0.05
 CLOCK_STEP_MHZ = 15
 NOISE_W = 1.2
@@ -267,7 +270,8 @@ class Machine:
     def cpu_mhz(self) -> float:
         """Mean clock of the processor's cores."""
         parts = self.parts
-        wanted = parts.cpu_rest_mhz + self.cpu_load * (parts.cpu_burn_mhz - parts.cpu_rest_mhz)
+        works = min(1.0, self.cpu_load / CPU_WORKS_SHARE)
+        wanted = parts.cpu_rest_mhz + works * (parts.cpu_burn_mhz - parts.cpu_rest_mhz)
         return min(wanted, parts.cpu_burn_mhz * self.cpu_clock_share)
 
     @property
