@@ -63,8 +63,8 @@ class SshRig:
     without_own: Mapping[str, Any]
     """The same where its own file says nothing."""
     evict_users: bool = False
-    _doing: Callable[[], str] = field(default=lambda: "", init=False)
-    """Says what the present call is at; none of its own between calls."""
+    _doing: Callable[[], str] = field(default_factory=lambda: str, init=False)
+    """Says what the present call is at; between calls `str`, which says nothing."""
 
     def plan(self, wishes: Wishes) -> RigPlan:
         """Ask packages sources, tables and agent what the wishes would come to."""
@@ -179,7 +179,7 @@ class SshRig:
         try:
             yield
         finally:
-            self._doing = lambda: ""
+            self._doing = str
 
     def restore(self, capture: Capture) -> None:
         """Put everything back; restart where another driver or kernel runs than before."""

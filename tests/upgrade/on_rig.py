@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import subprocess
 import sys
@@ -40,17 +41,17 @@ class Upgraded:
     """What one upgrade said of the rig."""
 
     code: int
-    end: dict[str, Any]
+    rig: dict[str, Any]
     run: Path
+
+    @property
+    def end(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.rig["end"]
+        return found
 
     @property
     def said(self) -> str:
         return f"{self.end['reason']} {self.end['hint']}"
-
-    @property
-    def steps(self) -> dict[str, float]:
-        """Seconds of each step, by the journal."""
-        return {one["detail"]["step"]: one["detail"]["seconds"] for one in self.entries if "seconds" in one["detail"]}
 
     @property
     def entries(self) -> list[dict[str, Any]]:
@@ -90,8 +91,8 @@ class RigInUse:
         )
         assert done.stdout, done.stderr
         told = json.loads(done.stdout)
-        (end,) = told["rigs"]
-        return Upgraded(done.returncode, end, self.runs / told["run_id"])
+        (rig,) = told["rigs"]
+        return Upgraded(done.returncode, rig, self.runs / told["run_id"])
 
     def fault(self, name: str, **parameters: str) -> None:
         faults.apply(self.fleet.directory, "rig1", name, parameters)
@@ -102,6 +103,10 @@ class RigInUse:
     def ssh(self, command: str) -> str:
         words = ["ssh", "-F", str(self.fleet.ssh_config), "rig1", command]
         return subprocess.run(words, capture_output=True, text=True, check=True, timeout=120).stdout.strip()
+
+    def put(self, text: str, path: str) -> None:
+        """Write a file there as root."""
+        self.ssh(f"echo {base64.b64encode(text.encode()).decode()} | base64 -d | sudo tee {path} >/dev/null")
 
     def loaded(self) -> str:
         return self.ssh("cat /sys/module/nvidia/version")

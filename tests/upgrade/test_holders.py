@@ -60,6 +60,8 @@ def commands(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Commands:
 
 
 def process(proc: Path, pid: int, group: str, *opened: str) -> None:
+    if pid != 1 and not (proc / "1").exists():
+        process(proc, 1, "/init.scope")
     (proc / str(pid) / "fd").mkdir(parents=True)
     for number, target in enumerate(opened):
         (proc / str(pid) / "fd" / str(number)).symlink_to(target)
@@ -78,6 +80,22 @@ def test_services_and_containers_are_told_by_their_group(tmp_path: Path, command
     assert containers == {"docker trainer"}
     assert programs == {}
     assert not [line for line in commands.told if " stop " in line]
+
+
+def test_a_rig_that_is_a_container_itself_is_none_of_its_own(tmp_path: Path, commands: Commands) -> None:
+    own = f"/libpod_parent/libpod-{CONTAINER}"
+    process(tmp_path, 1, f"{own}/init.scope")
+    process(tmp_path, 10, f"{own}/system.slice/exporter.service", "/dev/nvidia0")
+    text = f"9:name=systemd:{own}/system.slice/old.service\n8:pids:{own}\n0::/\n"
+    process(tmp_path, 11, "", "/dev/nvidia0")
+    (tmp_path / "11" / "cgroup").write_text(text, encoding="utf-8")
+    (tmp_path / "1" / "cgroup").write_text(f"9:name=systemd:{own}/init.scope\n0::{own}/init.scope\n", encoding="utf-8")
+    process(tmp_path, 12, f"{own}/system.slice/docker-{CONTAINER}.scope", "/dev/nvidia0")
+    for pid in ("10", "12"):
+        path = tmp_path / pid / "cgroup"
+        path.write_text(path.read_text(encoding="utf-8").replace("0::", "9:name=systemd:"), encoding="utf-8")
+    assert holders.find(tmp_path) == ({"exporter.service", "old.service"}, {"docker trainer"}, {})
+    assert commands.told
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import pytest
 
 from rigctl.upgrade import asking
 from rigctl.upgrade.on_rig import held, kept, planning, state
+from rigctl.upgrade.rig import SshRig
 
 SIMULATION = """\
 Inst nvidia-driver-535 (535.129.03-0ubuntu1 Ubuntu:22.04/jammy [amd64])
@@ -110,3 +111,11 @@ def test_all_of_it_is_one_program_that_needs_nothing_of_the_rig():
         [sys.executable, "-I", "-", request], input=asking.script(), capture_output=True, check=True, cwd="/"
     )
     assert json.loads(done.stdout)["error"] == "'../etc' is no run's id"
+
+
+def test_a_rig_that_does_nothing_says_nothing(tmp_path):
+    rig = SshRig(None, tmp_path, None, tmp_path, tmp_path, {}, {})
+    assert rig.doing() == ""
+    with rig._at(lambda: "nvidia_driver · Restart"):
+        assert rig.doing() == "nvidia_driver · Restart"
+    assert rig.doing() == ""

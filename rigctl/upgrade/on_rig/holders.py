@@ -23,8 +23,8 @@ STOP_S = 120
 TERM_S = 10.0
 """Between SIGTERM and SIGKILL a program may save its work, seconds."""
 _LOOK_S = 0.1
-_UNIT = re.compile(r"/([^/\n]+\.service)(?:/|$)", re.MULTILINE)
-_SESSION = re.compile(r"/session-([^/\n]+)\.scope", re.MULTILINE)
+_UNIT = re.compile(r"/([^/]+\.service)(?:/|$)")
+_SESSION = re.compile(r"/session-([^/]+)\.scope")
 _CONTAINER = re.compile(r"(docker|libpod)[-/](?:conmon-)?([0-9a-f]{64})")
 _RUNTIMES = {"docker": "docker", "libpod": "podman"}
 _DISPLAY = "display-manager.service"
@@ -110,23 +110,34 @@ def _opened(descriptors: Path) -> Iterator[str]:
 def _belongs_to(pid: int, proc: Path) -> tuple[str, str]:
     """`unit`, `container` or `program` with its name; `gone` where the process has ended."""
     try:
-        groups = (proc / str(pid) / "cgroup").read_text(encoding="utf-8", errors="replace")
+        group = _group(pid, proc)
         uid = (proc / str(pid)).stat().st_uid
         words = (proc / str(pid) / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
     except OSError:
         return "gone", ""
-    container = _CONTAINER.search(groups)
+    container = _CONTAINER.search(group)
     if container is not None:
         runtime = _RUNTIMES[container.group(1)]
         code, name, _ = run(runtime, "inspect", "--format", "{{.Name}}", container.group(2))
         return "container", f"{runtime} {name.strip().lstrip('/') if code == 0 else container.group(2)}"
-    session = _SESSION.search(groups)
+    session = _SESSION.search(group)
     if session is not None:
         return _of_session(session.group(1), pid, uid, words)
-    unit = _UNIT.search(groups)
+    unit = _UNIT.search(group)
     if unit is None or unit.group(1).startswith("user@"):
         return "program", f"{_name(uid)}: {words[:60]} (process {pid})"
     return "unit", unit.group(1)
+
+
+def _group(pid: int, proc: Path) -> str:
+    """The control group of a process as systemd counts it, below the machine's own: that may be a container itself."""
+    return _path(pid, proc).removeprefix(_path(1, proc).removesuffix("/init.scope"))
+
+
+def _path(pid: int, proc: Path) -> str:
+    lines = (proc / str(pid) / "cgroup").read_text(encoding="utf-8", errors="replace").splitlines()
+    groups = {name: path for _, name, path in (line.split(":", 2) for line in lines)}
+    return groups.get("name=systemd", groups.get("", ""))
 
 
 def _of_session(session: str, pid: int, uid: int, words: str) -> tuple[str, str]:

@@ -12,6 +12,8 @@ from .state import FILES, Refused, files, must, packages, run
 
 KEPT = Path("/var/lib/gpu-rig/rollback")
 FETCH_S, APT_S = 1800, 3600
+SHOWN = 3
+"""How many packages a message names."""
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
@@ -38,7 +40,7 @@ def keep(run_id: str, names: list[str], folders: list[str]) -> dict[str, Any]:
     ]
     if lost:
         raise Refused(
-            f"the packages to go back to can be had nowhere: {', '.join(lost)}",
+            f"the packages to go back to can be had nowhere: {_some(lost)}",
             "install dpkg-repack there, which makes them from what is installed, or say --no-rollback",
         )
     for path in folders:
@@ -46,6 +48,12 @@ def keep(run_id: str, names: list[str], folders: list[str]) -> dict[str, Any]:
         if Path(path).is_dir() and not copy.exists():
             _link_copy(Path(path), copy)
     return {"debs": sorted(path.name for path in debs.glob("*.deb"))}
+
+
+def _some(names: list[str]) -> str:
+    """The first of them, and how many more there are."""
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more
 
 
 def _keep_deb(debs: Path, name: str, version: str) -> bool:
@@ -125,7 +133,7 @@ def _put_packages_back(debs: Path, before: list[dict[str, Any]]) -> bool:
     paths = {name: _deb_of(debs, name, had[name]) for name in back}
     lost = [f"{name}={had[name]}" for name, path in paths.items() if path is None]
     if lost:
-        raise Refused(f"the packages to go back to were not kept: {', '.join(lost)}", "install them by hand")
+        raise Refused(f"the packages to go back to were not kept: {_some(lost)}", "install them by hand")
     words = [str(path) for path in paths.values()] + [f"{name}-" for name in new]
     must(
         "apt-get", "-y", "-q", "-o", "DPkg::Lock::Timeout=300", "-o", "Dpkg::Options::=--force-confdef",
