@@ -33,11 +33,12 @@ def keep(run_id: str, names: list[str], folders: list[str]) -> dict[str, Any]:
     debs = here / "debs"
     debs.mkdir(parents=True, exist_ok=True, mode=0o700)
     installed = {one["name"]: one["version"] for one in packages()}
-    lost = [
-        f"{name}={installed[name]}"
-        for name in names
-        if name in installed and not _keep_deb(debs, name, installed[name])
-    ]
+    wanted = {name: installed[name] for name in names if name in installed}
+    missing = [f"{name}={version}" for name, version in wanted.items() if _deb_of(debs, name, version) is None]
+    if missing:
+        # All in one call where every one is on offer; else one by one, each from wherever it can be had.
+        run("apt-get", "-q", "download", *missing, timeout_s=FETCH_S, cwd=str(debs))
+    lost = [f"{name}={version}" for name, version in wanted.items() if not _keep_deb(debs, name, version)]
     if lost:
         raise Refused(
             f"the packages to go back to can be had nowhere: {_some(lost)}",
