@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import shlex
 import subprocess
+import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from rigctl.errors import CommandFailed
@@ -12,7 +14,7 @@ from rigctl.model.upgrade import CommandDrain, SlurmDrain
 from rigctl.upgrade.port import StepFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from rigctl.fleet.commands import Commands
     from rigctl.model.upgrade import DrainSpec
@@ -20,10 +22,14 @@ if TYPE_CHECKING:
 
 LIMIT_S = 60
 """What a scheduler's command is given, seconds: a controller that is gone makes `scontrol` wait."""
-_DRAINING = ("DRAIN", "DRAINING", "DRAINED")
-_FIELD = re.compile(r"(\w+)=(.*?)(?=\s+\w+=|\s*$)")
-_STAMP = re.compile(r" \[[^\[\]]*@[^\[\]]*\]$")
-"""What Slurm adds to a reason: who set it, and when."""
+BACK_S, LOOK_S = 60.0, 1.0
+"""How long Slurm may take until it has a node back that it was told to resume, and how often it is asked, seconds."""
+_DRAINED = frozenset(("DRAIN", "DRAINING", "DRAINED"))
+_BROKEN = frozenset(("DOWN", "ERROR", "FAIL", "FAILING", "NOT_RESPONDING", "UNKNOWN"))
+_AWAY = _DRAINED | _BROKEN
+_STATE = re.compile(r"(?:^|\s)State=(\S+)")
+_REASON = re.compile(r"\sReason=(.*?)(?: \[[^\[\]]+@\d{4}-\d\d-\d\dT[\d:]+\](?:\s.*)?)?$")
+"""The reason as it was given; then Slurm's own word of who set it and when; then, perhaps, a comment and more."""
 
 
 class Shell(Protocol):
@@ -63,22 +69,55 @@ def drain_of(spec: DrainSpec, rig: str, shell: Shell) -> Drain:
     return Nothing()
 
 
+@dataclass(frozen=True)
+class _Node:
+    """What Slurm says of a node."""
+
+    words: frozenset[str]
+    """Its state and what is added to it, such as `IDLE`, `DRAIN`, `NOT_RESPONDING`."""
+    reason: str
+    """As it was given."""
+
+    @property
+    def drained(self) -> bool:
+        return bool(self.words & _DRAINED)
+
+    @property
+    def broken(self) -> str:
+        """The word for a node that takes no work and was not drained, but would by itself as soon as it is well."""
+        return "" if self.drained else next(iter(sorted(self.words & _BROKEN)), "")
+
+
 class Slurm:
     """Slurm: a node is drained with a reason, and only a drain with that reason is lifted."""
 
-    def __init__(self, node: str, shell: Shell) -> None:
+    def __init__(self, node: str, shell: Shell, wait: Callable[[float], object] = time.sleep) -> None:
         self._node = node
         self._shell = shell
+        self._wait = wait
+
+    def look(self) -> str:
+        """Ask for the node."""
+        node = self._seen()
+        if node.broken:
+            # Slurm takes a node that is only down back by itself, in the middle of an upgrade too.
+            raise StepFailed(
+                f"Slurm has {self._node} as {node.broken.lower()}: {node.reason or 'it gives no reason'}",
+                f"bring it back, or drain it: scontrol update NodeName={self._node} State=DRAIN Reason=…",
+            )
+        return (node.reason or "no reason given") if node.drained else ""
 
     def drain(self, reason: str) -> str:
         """Drain the node; jobs that run go on."""
-        drained, stands = self._state()
-        if drained:
-            return "" if stands == reason else stands or "drained by others without a reason"
+        others = self.look()
+        if others:
+            return "" if others == reason else others
         self._must("scontrol", "update", f"NodeName={self._node}", "State=DRAIN", f"Reason={reason}")
-        drained, stands = self._state()
-        if not drained or stands != reason:
-            raise StepFailed(f"Slurm did not drain {self._node}: its reason is {stands or 'empty'}", self._remedy())
+        node = self._seen()
+        if not node.drained or node.reason != reason:
+            raise StepFailed(
+                f"Slurm did not drain {self._node}: its reason is {node.reason or 'empty'}", self._remedy()
+            )
         return ""
 
     def jobs(self) -> tuple[str, ...]:
@@ -91,21 +130,31 @@ class Slurm:
         return tuple(f"job {number} of {user} ({state.lower()}, {time})" for number, user, state, time in words)
 
     def resume(self, reason: str) -> bool:
-        """Give the node back where the drain is ours."""
-        drained, stands = self._state()
-        if not drained or stands != reason:
+        """Give the node back where the drain is ours, and wait until Slurm has it."""
+        node = self._seen()
+        if not node.drained or node.reason != reason:
             return False
         self._must("scontrol", "update", f"NodeName={self._node}", "State=RESUME")
-        return True
+        for _ in range(int(BACK_S / LOOK_S)):
+            if not (node := self._seen()).words & _AWAY:
+                return True
+            self._wait(LOOK_S)
+        said = f"{'+'.join(sorted(node.words))}, {node.reason or 'no reason given'}"
+        raise StepFailed(
+            f"Slurm does not have {self._node} back: {said}",
+            f"look at `systemctl status slurmd` on the rig and at `scontrol show node {self._node}`",
+        )
 
-    def _state(self) -> tuple[bool, str]:
-        """Whether the node is drained, and its reason as it was given."""
-        text = self._must("scontrol", "--oneliner", "show", "node", self._node)
-        fields = dict(_FIELD.findall(text.strip()))
-        if "State" not in fields:
+    def _seen(self) -> _Node:
+        text = self._must("scontrol", "--oneliner", "show", "node", self._node).strip()
+        # The first one counts: people may have written such words into the reason or the comment behind it.
+        state, reason = _STATE.search(text), _REASON.search(text)
+        if state is None:
             raise StepFailed(f"Slurm says nothing of the state of {self._node}: {text[:200]}", self._remedy())
-        words = re.split(r"[+*]", fields["State"].strip().upper())
-        return any(word in _DRAINING for word in words), _STAMP.sub("", fields.get("Reason", "").strip())
+        word = state.group(1).upper()
+        words = {part for part in re.split(r"[+*~#!%$@^-]", word) if part}
+        words |= {"NOT_RESPONDING"} if "*" in word else set()
+        return _Node(frozenset(words), reason.group(1).strip() if reason is not None else "")
 
     def _must(self, *words: str) -> str:
         code, out, said = self._shell(words)
@@ -125,6 +174,16 @@ class Commanded:
         self._spec = spec
         self._rig = rig
         self._shell = shell
+
+    def look(self) -> str:
+        """Ask for the jobs, where that can be asked, and whether the commands are there; who drained, nobody knows."""
+        for words in (self._spec.drain, self._spec.resume):
+            code, _, _ = self._shell(("sh", "-c", 'command -v "$1" >/dev/null', "sh", words[0]))
+            if code:
+                where = "the rig" if self._spec.where == "rig" else "this machine"
+                raise StepFailed(f"{words[0]} is not there on {where}", "see rig_drain in the inventory")
+        self.jobs()
+        return ""
 
     def drain(self, reason: str) -> str:  # noqa: ARG002 - a command has no place for it
         """Call the first one."""
@@ -152,6 +211,10 @@ class Commanded:
 
 class Nothing:
     """Nobody hands work to the rig: whoever is on it is waited for, that is all."""
+
+    def look(self) -> str:
+        """Nobody is there to be asked."""
+        return ""
 
     def drain(self, reason: str) -> str:  # noqa: ARG002 - there is nobody to tell it
         """Do nothing."""

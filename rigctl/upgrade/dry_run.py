@@ -11,11 +11,14 @@ from rigctl.bundling.make import size_words
 from rigctl.errors import ExitCode, RigError
 from rigctl.fleet.pool import for_each
 from rigctl.model.upgrade import RigPlan
+from rigctl.upgrade.port import StepFailed
 from rigctl.upgrade.start import ports_for_plan
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from rigctl.model.upgrade import Wishes
+    from rigctl.upgrade.port import Drain, RigPort
     from rigctl.upgrade.start import UpgradeOptions
 
 
@@ -51,11 +54,22 @@ def plan_fleet(options: UpgradeOptions) -> Planned:
         UsageError: anything in the command or the inventory is wrong.
     """
     ports = ports_for_plan(options)
+    rigs = [port.rig for port, _ in ports.values()]
     found = {
-        one.rig.name: one.outcome
-        for one in for_each([port.rig for port in ports.values()], lambda rig: ports[rig.name].plan(options.wishes))
+        one.rig.name: one.outcome for one in for_each(rigs, lambda rig: plan_rig(*ports[rig.name], options.wishes))
     }
     return Planned(tuple((name, found[name]) for name in ports))
+
+
+def plan_rig(port: RigPort, drain: Drain, wishes: Wishes) -> RigPlan:
+    """Ask a rig, and whatever hands work to it. Raises RigError where one of the two does not answer."""
+    plan = port.plan(wishes)
+    try:
+        others = drain.look()
+    except StepFailed as error:
+        return plan.model_copy(update={"refusals": (*plan.refusals, f"{error.message} ({error.hint})")})
+    stays = (f"drained by others ({others}): it stays so afterwards",) if others else ()
+    return plan.model_copy(update={"busy": (*drain.jobs(), *plan.busy), "breaks": (*plan.breaks, *stays)})
 
 
 def print_plans(planned: Planned, to: Console) -> None:

@@ -157,6 +157,7 @@ class Machine:
     # --- the steps -------------------------------------------------------------------------------------------------
 
     def _preflight(self) -> dict[str, Any]:
+        self.drain.look()
         plan: RigPlan = self.port.plan(self.rules.wishes)
         self.run.write_json_atomic(f"{self.rig}/plan.json", plan)
         if plan.refusals:
@@ -205,8 +206,8 @@ class Machine:
         return _told(smoke)
 
     def _change(self) -> dict[str, Any]:
-        self.port.change(self.rules.wishes)
-        return {}
+        stopped = self.port.change(self.rules.wishes)
+        return {"stopped": list(stopped)} if stopped else {}
 
     def _verify(self) -> dict[str, Any]:
         differences = identity_differences(self._captured(), self._look("after"))
@@ -256,7 +257,8 @@ class Machine:
 
 def _told(smoke: Smoke) -> dict[str, Any]:
     """What the journal keeps of an acceptance."""
-    return {"run_id": smoke.run_id, "figures": smoke.figures, "units": smoke.units}
+    kept = {"run_id": smoke.run_id, "figures": smoke.figures, "units": smoke.units}
+    return {**kept, "simulated": True} if smoke.simulated else kept
 
 
 _WORK: dict[Step, Callable[[Machine], dict[str, Any]]] = {

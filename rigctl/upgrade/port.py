@@ -33,6 +33,7 @@ class Smoke:
     """`check[subject]` → what was found: rates, temperatures, watts."""
     units: dict[str, str] = field(default_factory=dict)
     """The units of those that have one."""
+    simulated: bool = False
 
 
 class RigPort(Protocol):
@@ -56,14 +57,17 @@ class RigPort(Protocol):
     def smoke(self, label: str) -> Smoke:
         """Accept the rig with its profile `smoke`; who still uses it is made to leave where that was asked for."""
 
-    def change(self, wishes: Wishes) -> None:
-        """Stop what holds the cards, write the wishes into the inventory, provision. Raises StepFailed."""
+    def change(self, wishes: Wishes) -> tuple[str, ...]:
+        """Stop what holds the cards, write the wishes into the inventory, provision, start again what was stopped.
+
+        Returns what was stopped, in words. Raises StepFailed.
+        """
 
     def seen(self) -> Capture:
         """Say what it has now, in the form of a capture; changes nothing."""
 
     def restore(self, capture: Capture) -> None:
-        """Put packages, holds, files and inventory back, and restart. Raises StepFailed."""
+        """Put packages, holds, files and inventory back, restart, and start what was stopped. Raises StepFailed."""
 
     def doing(self) -> str:
         """Say what the present call is at, as `part · detail`, or nothing; another thread asks."""
@@ -71,6 +75,14 @@ class RigPort(Protocol):
 
 class Drain(Protocol):
     """Whatever hands work to a rig."""
+
+    def look(self) -> str:
+        """Ask whether the rig could be drained; return '' or the reason of others who have done so. Changes nothing.
+
+        Raises:
+            RigError: it does not answer.
+            StepFailed: it could not be drained.
+        """
 
     def drain(self, reason: str) -> str:
         """Let nothing new begin; return '' or, where others have drained it already, their reason."""

@@ -5,37 +5,36 @@ from __future__ import annotations
 import re
 import shutil
 import tempfile
-from collections import defaultdict
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-from pydantic import TypeAdapter, ValidationError
 
 from rigctl import compat
 from rigctl.errors import UsageError
 from rigctl.fleet.ssh import RigConnection
 from rigctl.inventory import DEFAULT_INVENTORY, load_fleet, load_variables
 from rigctl.model.run import RunRig
-from rigctl.model.upgrade import DrainSpec, Group, NoDrain, Pace, Wishes
+from rigctl.model.upgrade import NoDrain, Pace, Wishes
 from rigctl.store import RunDir
 from rigctl.upgrade.drain import drain_of, here, on
-from rigctl.upgrade.inventory_file import NAME, InventoryFile, wished_variables
+from rigctl.upgrade.inventory_file import NAME, InventoryFile
 from rigctl.upgrade.journal import read_history
 from rigctl.upgrade.machine import Machine, Rules
 from rigctl.upgrade.order import max_unavailable
 from rigctl.upgrade.planning import VARIABLES
 from rigctl.upgrade.rig import SshRig
 from rigctl.upgrade.run import Upgrade, how_busy
+from rigctl.upgrade.settings import SETTINGS, drains_of, groups_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rigctl.model.rig import Rig
+    from rigctl.model.upgrade import DrainSpec
     from rigctl.upgrade.drain import Shell
+    from rigctl.upgrade.port import Drain
 
-DRAIN, GROUPS = "rig_drain", ("rig_circuit", "rig_switch")
 _DRIVER = re.compile(r"([0-9]{3})(\.[0-9][0-9A-Za-z.]*)?")
 
 
@@ -110,10 +109,11 @@ def begin(options: UpgradeOptions) -> Upgrade:
     fleet = checked(options)
     for rig in fleet:
         InventoryFile(_folder(options), rig.name).require_room()
+    variables = _variables(options, fleet)
     run = RunDir.create(
         options.runs, "upgrade", rigs=[RunRig(name=rig.name, spec=rig.spec) for rig in fleet], asked=options.as_asked()
     )
-    return assembled(options, run, fleet)
+    return assembled(options, run, fleet, variables)
 
 
 def checked(options: UpgradeOptions) -> tuple[Rig, ...]:
@@ -134,15 +134,18 @@ def checked(options: UpgradeOptions) -> tuple[Rig, ...]:
     return fleet
 
 
-def ports_for_plan(options: UpgradeOptions) -> dict[str, SshRig]:
-    """Each rig's port, for plans alone: no run is made. Raises UsageError, as `checked`."""
+def ports_for_plan(options: UpgradeOptions) -> dict[str, tuple[SshRig, Drain]]:
+    """Each rig's port and drain, for plans alone: no run is made. Raises UsageError, as `checked`."""
     fleet = checked(options)
-    variables = load_variables(options.inventory, ",".join(rig.name for rig in fleet), VARIABLES)
-    folder = _folder(options)
+    variables = _variables(options, fleet)
+    folder, drains = _folder(options), _drains(fleet, variables)
     return {
-        rig.name: SshRig(
-            rig, options.inventory_path, InventoryFile(folder, rig.name), options.runs, options.runs,
-            variables[rig.name], variables[rig.name],
+        rig.name: (
+            SshRig(
+                rig, options.inventory_path, InventoryFile(folder, rig.name), options.runs, options.runs,
+                variables[rig.name], variables[rig.name],
+            ),
+            drains[rig.name],
         )
         for rig in fleet
     }  # fmt: skip
@@ -155,15 +158,15 @@ def again(run: RunDir, runs: Path) -> Upgrade:
         UsageError: its inventory is not what it was.
     """
     options = options_of(run, runs)
-    names = ",".join(rig.name for rig in run.read_info().rigs)
-    return assembled(options, run, load_fleet(options.inventory, names))
+    fleet = load_fleet(options.inventory, ",".join(rig.name for rig in run.read_info().rigs))
+    return assembled(options, run, fleet, _variables(options, fleet))
 
 
-def assembled(options: UpgradeOptions, run: RunDir, fleet: Sequence[Rig]) -> Upgrade:
+def assembled(
+    options: UpgradeOptions, run: RunDir, fleet: Sequence[Rig], variables: dict[str, dict[str, Any]]
+) -> Upgrade:
     """Put a run's parts together: ports, drains, pace and what the journal knows."""
-    pattern = ",".join(rig.name for rig in fleet)
-    variables = load_variables(options.inventory, pattern, (*VARIABLES, DRAIN, *GROUPS))
-    without = _without_own_files(options, pattern, variables)
+    without = _without_own_files(options, _pattern(fleet), variables)
     known = read_history(run.journal_entries())
     rules = Rules(
         wishes=options.wishes,
@@ -172,16 +175,14 @@ def assembled(options: UpgradeOptions, run: RunDir, fleet: Sequence[Rig]) -> Upg
         ignore_lock=options.ignore_lock,
         drain_limit_s=options.drain_limit_s,
     )
-    machines = {}
+    machines, drains = {}, _drains(fleet, variables)
     for rig in fleet:
         own = InventoryFile(_folder(options), rig.name)
         values = variables[rig.name]
         port = SshRig(
             rig, options.inventory_path, own, options.runs, run.path, values, without[rig.name], options.evict_users
         )
-        spec = drain_spec(rig.name, values.get(DRAIN))
-        drain = drain_of(spec, rig.name, shell_of(rig, spec))
-        machines[rig.name] = Machine(rig.name, rules, run, port, drain)
+        machines[rig.name] = Machine(rig.name, rules, run, port, drains[rig.name])
         if rig.name in known:
             machines[rig.name].history = known[rig.name]
     pace = Pace(
@@ -193,30 +194,25 @@ def assembled(options: UpgradeOptions, run: RunDir, fleet: Sequence[Rig]) -> Upg
     return Upgrade(run, machines, pace, groups_of(variables), partial(how_busy, machines))
 
 
-def drain_spec(rig: str, written: Any) -> DrainSpec:
-    """Read one rig's `rig_drain`; nothing hands work to a rig that has none.
+def _pattern(fleet: Sequence[Rig]) -> str:
+    return ",".join(rig.name for rig in fleet)
+
+
+def _variables(options: UpgradeOptions, fleet: Sequence[Rig]) -> dict[str, dict[str, Any]]:
+    """What the inventory says of each rig that bears on an upgrade; its settings of upgrades are checked.
 
     Raises:
-        UsageError: an unknown kind, or an unknown or missing key.
+        UsageError: one of them is wrong.
     """
-    if written is None:
-        return NoDrain()
-    try:
-        return TypeAdapter[DrainSpec](DrainSpec).validate_python(written)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        key = ".".join(str(part) for part in (DRAIN, *first["loc"]))
-        raise UsageError(f"{rig}: {key}: {first['msg']}", "docs/upgrade.md shows each kind of rig_drain") from error
+    variables = load_variables(options.inventory, _pattern(fleet), (*VARIABLES, *SETTINGS))
+    drains_of(variables)
+    groups_of(variables)
+    return variables
 
 
-def groups_of(variables: dict[str, dict[str, Any]]) -> tuple[Group, ...]:
-    """Rigs with the same circuit, or behind the same switch."""
-    found: defaultdict[str, list[str]] = defaultdict(list)
-    for rig, values in variables.items():
-        for name in GROUPS:
-            if values.get(name) not in (None, ""):
-                found[f"{name} {values[name]}"].append(rig)
-    return tuple(Group(name=name, rigs=tuple(rigs)) for name, rigs in found.items() if len(rigs) > 1)
+def _drains(fleet: Sequence[Rig], variables: dict[str, dict[str, Any]]) -> dict[str, Drain]:
+    specs = drains_of(variables)
+    return {rig.name: drain_of(specs[rig.name], rig.name, shell_of(rig, specs[rig.name])) for rig in fleet}
 
 
 def shell_of(rig: Rig, spec: DrainSpec) -> Shell:
@@ -252,9 +248,3 @@ def _without_own_files(
         shutil.copytree(folder, copy, symlinks=False, ignore=shutil.ignore_patterns(NAME, "runs", ".git"))
         path = options.inventory_path
         return load_variables(copy if path.is_dir() else copy / path.name, pattern, VARIABLES)
-
-
-def as_the_class_s_own(wishes: Wishes, rig_class: str) -> str:
-    """Say what a person does once every rig of the class has it."""
-    values = ", ".join(f'{name}: "{value}"' for name, value in wished_variables(wishes).items() if value)
-    return f"set {values} in group_vars/class_{rig_class}, then remove host_vars/*/{NAME}"

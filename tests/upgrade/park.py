@@ -105,7 +105,7 @@ class FakeRig:
             f"run-{label}", accepted=not bad, why_not="NV3 instead of NV4" if bad else "", figures={RATE: rate}
         )
 
-    def change(self, wishes: Wishes) -> None:
+    def change(self, wishes: Wishes) -> tuple[str, ...]:
         self._does("change")
         self.driver = wishes.driver or self.driver
         if self.wrong == "half_changed":
@@ -116,6 +116,7 @@ class FakeRig:
             self.reachable = False
             self._does("change")
         self._dies("change")
+        return ()
 
     def seen(self) -> Capture:
         self._does("seen")
@@ -136,6 +137,9 @@ class FakeRig:
         self._dies("restore")
 
     # --- whoever hands work to it ------------------------------------------------------------------------------------
+
+    def look(self) -> str:
+        return "" if self.reason.startswith("rigctl ") else self.reason
 
     def drain(self, reason: str) -> str:
         self.done.append("drain")

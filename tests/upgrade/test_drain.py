@@ -6,7 +6,8 @@ import pytest
 
 from rigctl.errors import CommandFailed
 from rigctl.model.upgrade import CommandDrain, NoDrain, SlurmDrain
-from rigctl.upgrade.drain import drain_of, here
+from rigctl.upgrade.drain import BACK_S, Slurm, drain_of, here
+from rigctl.upgrade.port import StepFailed
 
 REASON = "rigctl 2026-11-30T2300Z-7f3a: driver 535, cuda 12.2"
 NODE = (
@@ -57,12 +58,78 @@ def test_a_drain_of_others_is_told_and_never_lifted(state):
     assert all(words[1] != "update" for words in shell.asked)
 
 
-@pytest.mark.parametrize("state", ["IDLE", "MIXED", "ALLOCATED", "DOWN", "IDLE+CLOUD", "DOWN*+NOT_RESPONDING"])
+@pytest.mark.parametrize("state", ["IDLE", "MIXED", "ALLOCATED", "IDLE+CLOUD", "MIXED-", "IDLE+MAINTENANCE"])
 def test_other_states_are_no_drain(state):
     shell = FakeSlurm(state)
     assert not slurm(shell).resume(REASON)
     assert slurm(shell).drain(REASON) == ""
     assert shell.reason == REASON
+
+
+@pytest.mark.parametrize(
+    ("state", "word"),
+    [
+        ("DOWN", "down"),
+        ("DOWN*", "down"),
+        ("DOWN+NOT_RESPONDING", "down"),
+        ("IDLE*", "not_responding"),
+        ("IDLE+FAIL", "fail"),
+        ("UNKNOWN", "unknown"),
+        ("ERROR", "error"),
+    ],
+)
+def test_a_node_that_slurm_would_take_back_by_itself_is_refused(state, word):
+    shell = FakeSlurm(state, "ada: fan")
+    for call in (slurm(shell).look, lambda: slurm(shell).drain(REASON)):
+        with pytest.raises(StepFailed, match=f"Slurm has rig1 as {word}: ada: fan") as caught:
+            call()
+        assert "State=DRAIN" in caught.value.hint
+    assert not slurm(shell).resume(REASON)
+    assert all(words[1] != "update" for words in shell.asked)
+
+
+@pytest.mark.parametrize(("state", "reason", "said"), [("IDLE", "", ""), ("IDLE+DRAIN", "ada: cable", "ada: cable")])
+def test_a_look_changes_nothing(state, reason, said):
+    shell = FakeSlurm(state, reason)
+    assert slurm(shell).look() == said
+    assert all(words[1] == "--oneliner" for words in shell.asked)
+
+
+def test_words_of_people_in_reason_and_comment_are_no_states():
+    reason = "ada: State=IDLE Reason=none [see 7]"
+    stamp = f" Reason={reason} [root@2026-11-30T21:00:00] Comment=State=IDLE Reason={REASON} [x]"
+    text = NODE.format(state="MIXED+DRAIN", reason=stamp)
+    assert slurm(lambda _words: (0, text, "")).drain(REASON) == reason
+
+
+class Late(FakeSlurm):
+    """A node that Slurm has back only some time after it was told to resume it, or never."""
+
+    def __init__(self, times):
+        super().__init__("DOWN+DRAIN", REASON)
+        self.times, self.waited = times, 0
+
+    def __call__(self, words):
+        if words[1] == "--oneliner" and self.state == "IDLE" and self.waited < self.times:
+            return 0, NODE.format(state="IDLE+NOT_RESPONDING", reason=""), ""
+        return super().__call__(words)
+
+    def wait(self, seconds):
+        self.waited += seconds
+
+
+def test_a_node_is_given_back_once_slurm_has_it():
+    shell = Late(3)
+    assert Slurm("rig1", shell, shell.wait).resume(REASON)
+    assert shell.waited == 3
+
+
+def test_a_node_that_does_not_come_back_is_not_given_back():
+    shell = Late(10_000)
+    with pytest.raises(StepFailed, match=r"does not have rig1 back: IDLE\+NOT_RESPONDING, no reason given") as caught:
+        Slurm("rig1", shell, shell.wait).resume(REASON)
+    assert "slurmd" in caught.value.hint
+    assert shell.waited == BACK_S
 
 
 def test_a_reason_of_another_run_is_not_ours():
@@ -122,6 +189,22 @@ def test_a_command_that_fails_or_is_missing_is_an_error():
         drain_of(bad, "rig1", here).resume(REASON)
 
 
+def test_commands_that_are_missing_are_met_before_anything_is_done(tmp_path):
+    script = f"touch {tmp_path / 'called'}"
+    good = ("sh", "-c", script)
+    for bad in (
+        CommandDrain(kind="command", drain=("not-there-at-all",), resume=good),
+        CommandDrain(kind="command", drain=good, resume=("not-there-at-all",)),
+    ):
+        with pytest.raises(StepFailed, match="not-there-at-all is not there on this machine"):
+            drain_of(bad, "rig1", here).look()
+    drain_of(CommandDrain(kind="command", drain=good, resume=good), "rig1", here).look()
+    assert not (tmp_path / "called").exists()
+    silent = CommandDrain(kind="command", drain=good, resume=good, jobs=("sh", "-c", "echo no answer >&2; exit 1"))
+    with pytest.raises(CommandFailed, match="no answer"):
+        drain_of(silent, "rig1", here).look()
+
+
 def test_without_a_scheduler_there_is_nothing_to_wait_for():
     none = drain_of(NoDrain(), "rig1", here)
-    assert (none.drain(REASON), none.jobs(), none.resume(REASON)) == ("", (), False)
+    assert (none.look(), none.drain(REASON), none.jobs(), none.resume(REASON)) == ("", "", (), False)
