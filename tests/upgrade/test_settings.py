@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 
+from rigctl.assets import starter_inventory_dir
+from rigctl.cli.app import main
 from rigctl.errors import UsageError
 from rigctl.model.upgrade import CommandDrain, NoDrain, SlurmDrain
 from rigctl.upgrade.settings import drains_of, groups_of
@@ -87,3 +91,27 @@ def test_a_group_has_a_name(key, wrong):
         groups_of({"rig1": {key: wrong}})
     assert caught.value.message == f"rig1: {key}: {wrong!r} is no name"
     assert "breaker-4" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("written", "line"),
+    [
+        ("rig_drain: {kind: slrum}", "error: rig1: rig_drain.kind: 'slrum' is no kind"),
+        ("rig_circuit: [a, b]", "error: rig1: rig_circuit: ['a', 'b'] is no name"),
+    ],
+)
+@pytest.mark.parametrize("dry", [(), ("--dry-run",)])
+def test_the_command_says_it_before_any_rig_and_run(tmp_path, capsys, written, line, dry):
+    inventory = tmp_path / "inventory"
+    shutil.copytree(starter_inventory_dir() / "group_vars", inventory / "group_vars")
+    hosts = "class_dual_3090ti: {hosts: {rig1: {ansible_host: 127.0.0.1, ansible_port: 9}}}\n"
+    (inventory / "hosts.yml").write_text(hosts, encoding="utf-8")
+    (inventory / "host_vars" / "rig1").mkdir(parents=True)
+    (inventory / "host_vars" / "rig1" / "own.yml").write_text(written + "\n", encoding="utf-8")
+    runs = tmp_path / "runs"
+    words = ["upgrade", "--driver", "535", "-i", str(inventory), "--runs", str(runs), *dry]
+    code, said = main(words), capsys.readouterr()
+    assert (code, said.out) == (2, "")
+    assert said.err.splitlines()[0] == line
+    assert said.err.splitlines()[1].startswith("hint: ")
+    assert not runs.exists()
