@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
+import sys
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from rigctl.errors import ExitCode, UsageError
 from rigctl.model.upgrade import End, Group, Pace
 from rigctl.upgrade.order import max_unavailable
-from rigctl.upgrade.run import Upgrade, driven_by_me
+from rigctl.upgrade.run import Upgrade, driven_by_me, how_busy
 
 from .park import Killed, machines, new_run, park
 
@@ -122,6 +126,30 @@ def test_ctrl_c_ends_the_present_step_and_begins_no_other(run):
     assert rigs["rig1"].driver == "535"
     assert "smoke after" not in rigs["rig1"].done
     assert set(ends(upgrade(rigs, run).drive()).values()) == {End.UPGRADED}
+
+
+def test_an_upgrade_that_was_left_while_its_canary_settled_goes_on(run):
+    rigs = park(2)
+    one = upgrade(rigs, run, settle_s=1000)
+    with ThreadPoolExecutor(1) as pool:
+        driven = pool.submit(one.drive)
+        deadline = time.monotonic() + 60
+        while not one.waits_for:
+            assert time.monotonic() < deadline
+            time.sleep(0.001)
+        assert re.fullmatch(r"rig1 settles, 16 min( \d\d s)? left", one.waits_for)
+        one.stop.set()
+        with pytest.raises(KeyboardInterrupt):
+            driven.result()
+    assert ends(one.outcome()) == {"rig1": End.UPGRADED, "rig2": End.NOT_BEGUN}
+    assert set(ends(upgrade(rigs, run).drive()).values()) == {End.UPGRADED}
+
+
+def test_a_rig_that_does_not_answer_is_the_last_choice_of_a_canary(run):
+    rigs = park(3)
+    rigs["rig1"].reachable = False
+    rigs["rig2"].work = ["job 7 of ada"]
+    assert how_busy(machines(rigs, run)) == {"rig1": sys.maxsize, "rig2": 1, "rig3": 0}
 
 
 def test_abort_takes_back_what_was_begun_and_leaves_the_rest(run):
