@@ -171,14 +171,18 @@ def _plan(options: UpgradeOptions, *, as_json: bool) -> None:
 
 def _status(runs: Path, run_id: str, *, as_json: bool) -> None:
     from rigctl.store import RunDir  # noqa: PLC0415
+    from rigctl.upgrade.left import state_of  # noqa: PLC0415
+    from rigctl.upgrade.run import is_driven  # noqa: PLC0415
     from rigctl.upgrade.show import status_of, status_table  # noqa: PLC0415
 
     run = RunDir.open(runs, run_id, kind="upgrade")
     rows = status_of(run)
     if as_json:
-        emit_json({"run_id": run.run_id, "rigs": [row.as_json() for row in rows]})
+        emit_json({"run_id": run.run_id, "driven": is_driven(run.path), "rigs": [row.as_json() for row in rows]})
     else:
         console.print(status_table(rows), Text(f"run {run.run_id}", style="dim"))
+        for sentence in state_of(run, [row.rig for row in rows]):
+            console.print(Text(sentence, style="yellow"), soft_wrap=True)
     raise typer.Exit(ExitCode.OK)
 
 

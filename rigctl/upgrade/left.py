@@ -27,7 +27,7 @@ def left_upgrades(runs: Path, rigs: Collection[str]) -> tuple[str, ...]:
     for run_id in list_runs(runs):
         # Only an upgrade has this file, from the moment in which it may do something.
         if (runs / run_id / LOCK).is_file():
-            said += _said(RunDir(runs / run_id), rigs)
+            said += state_of(RunDir(runs / run_id), rigs)
     return tuple(said)
 
 
@@ -37,7 +37,8 @@ def say_left(runs: Path, rigs: Collection[str], to: Console) -> None:
         to.print(Text(sentence, style="yellow"), soft_wrap=True)
 
 
-def _said(run: RunDir, rigs: Collection[str]) -> list[str]:
+def state_of(run: RunDir, rigs: Collection[str]) -> list[str]:
+    """Say which of `rigs` a run has begun and not ended, and whether anybody drives it; nothing where there is none."""
     known = read_history(run.journal_entries())
     open_ = [name for name, history in known.items() if name in rigs and history.begun and history.end is None]
     if not open_:

@@ -87,7 +87,7 @@ class Board:
             last = ended.wait(1 / REFRESH_HZ)
             for row in self.rows():
                 # A line for each role, not for each of its tasks; none for every second of the canary's settling.
-                part = "" if row.step == WAITING else row.words.partition(" · ")[0]
+                part = "" if row.step == WAITING else row.words if row.end else row.words.partition(" · ")[0]
                 if seen.get(row.rig) != (row.step, part):
                     seen[row.rig] = (row.step, part)
                     said = " · ".join(one for one in (row.way, row.step, part) if one)

@@ -244,6 +244,16 @@ def test_the_next_upgrade_says_it_and_is_refused_the_rig(park, left, capsys):
     assert "left in the middle" not in capsys.readouterr().err
 
 
+def test_status_says_it(park, left, capsys):
+    assert upgrade(park, "--status") == 0
+    said = capsys.readouterr().err
+    assert re.search(r"rig1 +drain", said)
+    assert re.search(r"rig2 +waiting", said)
+    assert said.splitlines()[-1] == sentence(left)
+    assert upgrade(park, "--status", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["driven"] is False
+
+
 def test_accept_says_it(park, left, capsys, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
