@@ -62,11 +62,11 @@ def moments(controllers, folder, **what):
     return (park / "points").read_text().splitlines(), ends(park), state(park)
 
 
-def walk(controllers, folder, then, check, **what):
-    """Kill a controller in each moment, have another one do `then`, and check."""
+def walk(controllers, folder, then, check, only="", **what):
+    """Kill a controller in each moment (or in those whose name begins so), have another one do `then`, and check."""
     passed, _, _ = moments(controllers, folder / "whole", **what)
     assert len(passed) > 60
-    for number in range(1, len(passed) + 1):
+    for number in (n for n, moment in enumerate(passed, start=1) if moment.startswith(only)):
         park = new_park(folder / "cut", 2)
         change(park, "rig2", **what)
         assert controllers.run(park, *WISH, kill_at=number) == KILLED
@@ -83,7 +83,8 @@ def walk(controllers, folder, then, check, **what):
         shutil.rmtree(park)
 
 
-def test_a_healthy_upgrade_comes_to_the_same_end_wherever_its_controller_died(controllers, tmp_path):
+@pytest.mark.parametrize("only", ["before journal step_finished", pytest.param("", marks=pytest.mark.slow)])
+def test_a_healthy_upgrade_comes_to_the_same_end_wherever_its_controller_died(controllers, tmp_path, only):
     def check(park, code, where):
         assert code == 0, where
         assert ends(park) == {"rig1": End.UPGRADED, "rig2": End.UPGRADED}, where
@@ -94,7 +95,7 @@ def test_a_healthy_upgrade_comes_to_the_same_end_wherever_its_controller_died(co
             # cut in the middle it is done once more, never after that
             assert done.count("change") <= 2, where
 
-    walk(controllers, tmp_path, ("--resume",), check)
+    walk(controllers, tmp_path, ("--resume",), check, only)
 
 
 @pytest.mark.slow
