@@ -38,6 +38,20 @@ def test_a_rig_that_is_as_asked_is_not_touched(run):
     assert rig.done == ["plan"]
 
 
+def test_a_controller_that_died_before_it_said_so_does_not_make_it_touched(run, monkeypatch):
+    rig = FakeRig("rig1", driver="535")
+
+    def dies(*_given):
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr("rigctl.upgrade.machine.Machine._end", dies)
+        with pytest.raises(Killed):
+            go(rig, run)
+    assert go(rig, run).end == End.AS_ASKED
+    assert rig.done == ["plan"]
+
+
 @pytest.mark.parametrize(
     ("wrong", "step"),
     [("transaction", Step.PREFLIGHT), ("no_old_debs", Step.CAPTURE), ("unfit_before", Step.BEFORE)],
