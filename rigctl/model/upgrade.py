@@ -129,7 +129,7 @@ class RigPlan(_Plain):
     refusals: tuple[str, ...] = ()
     """Why the rig would be refused; empty: it can be upgraded."""
     busy: tuple[str, ...] = ()
-    """Who uses it now."""
+    """Who uses it now; asked for `--dry-run` alone."""
     inventory: dict[str, str] = Field(default_factory=dict)
     """Role variables that the inventory does not say yet."""
 

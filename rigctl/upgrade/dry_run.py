@@ -69,7 +69,7 @@ def plan_rig(port: RigPort, drain: Drain, wishes: Wishes) -> RigPlan:
     except StepFailed as error:
         return plan.model_copy(update={"refusals": (*plan.refusals, f"{error.message} ({error.hint})")})
     stays = (f"drained by others ({others}): it stays so afterwards",) if others else ()
-    return plan.model_copy(update={"busy": (*drain.jobs(), *plan.busy), "breaks": (*plan.breaks, *stays)})
+    return plan.model_copy(update={"busy": (*drain.jobs(), *port.users()), "breaks": (*plan.breaks, *stays)})
 
 
 def print_plans(planned: Planned, to: Console) -> None:

@@ -33,7 +33,6 @@ class PlanSeen:
     facts: Facts
     answer: dict[str, Any]
     """Of `on_rig.planning.plan`."""
-    busy: tuple[str, ...]
     variables: dict[str, Any]
 
 
@@ -71,7 +70,6 @@ def plan_of(rig: Rig, wishes: Wishes, seen: PlanSeen) -> RigPlan:
         reboot=reboot,
         breaks=tuple(_goes_along(wished, seen)),
         refusals=tuple(_refusals(wished, seen, reboot=reboot)),
-        busy=seen.busy,
         inventory={name: value for name, value in wished.items() if str(seen.variables.get(name, "")) != value},
     )
 

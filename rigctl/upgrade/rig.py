@@ -72,10 +72,8 @@ class SshRig:
             agent = RemoteAgent(connection)
             agent.deliver()
             facts = self._facts(agent)
-            users = agent.call("users", timeout_s=SHORT_S)
             seen = ask(connection, {"do": "plan", "driver": driver_request(wishes, self.variables)}, LONG_S)
-        busy = tuple(str(one) for one in (*users["runs"], *users["users"]))
-        return plan_of(self.rig, wishes, PlanSeen(facts, seen, busy, dict(self.variables)))
+        return plan_of(self.rig, wishes, PlanSeen(facts, seen, dict(self.variables)))
 
     def lock(self, run_id: str, *, ignore: bool = False) -> str:
         """Take the rig; its file survives restarts."""
