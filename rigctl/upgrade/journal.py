@@ -20,6 +20,8 @@ STARTED, FINISHED, TURNED, ENDED, REOPENED = (
     "rig_ended",
     "rig_reopened",
 )
+MEASURED = "measured"
+"""An acceptance of a rig, whatever became of the step that it was for."""
 WAYS = {"forward": FORWARD, "undo": UNDO, "back": BACK}
 
 

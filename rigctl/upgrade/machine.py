@@ -197,7 +197,7 @@ class Machine:
         return self.drain.jobs() if self.rules.evict_users else (*self.drain.jobs(), *self.port.users())
 
     def _before(self) -> dict[str, Any]:
-        smoke = self.port.smoke("before")
+        smoke = self._smoke("before")
         if not smoke.accepted:
             raise StepFailed(
                 f"not fit before the upgrade: {smoke.why_not}",
@@ -214,7 +214,7 @@ class Machine:
         if differences:
             raise StepFailed(f"not the rig it was: {'; '.join(differences)}")
         began = time.monotonic()
-        smoke = self.port.smoke("after")
+        smoke = self._smoke("after")
         seconds = round(time.monotonic() - began, 3)
         if not smoke.accepted:
             raise StepFailed(f"not fit after the upgrade: {smoke.why_not} (run {smoke.run_id})")
@@ -244,6 +244,11 @@ class Machine:
         if Step.LOCK in self.history.begun:
             self.port.unlock(self.run.run_id)
         return {}
+
+    def _smoke(self, label: str) -> Smoke:
+        smoke = self.port.smoke(label)
+        self.run.journal(journal.MEASURED, rig=self.rig, label=label, accepted=smoke.accepted, **_told(smoke))
+        return smoke
 
     def _look(self, name: str) -> Capture:
         """What the rig has now; it stays in the run directory, for the report."""

@@ -51,7 +51,8 @@ def upgrade_summary(run: RunDir) -> UpgradeSummary:
 
 def _rig(run: RunDir, rig: RunRig, history: RigHistory, entries: list[JournalEntry]) -> RigSummary:
     end = end_of(rig.name, history, run.run_id)
-    before, after = history.found(Step.BEFORE), history.found(Step.VERIFY)
+    measured = {one.detail["label"]: one.detail for one in entries if one.event == journal.MEASURED}
+    before, after = (measured.get(label, {}) for label in ("before", "after"))
     packages, others = _changes(run, rig.name, end.end)
     steps = tuple(step_times(entries))
     seconds = _whole(entries) if history.end is not None else None
@@ -67,7 +68,7 @@ def _rig(run: RunDir, rig: RunRig, history: RigHistory, entries: list[JournalEnt
         other_changes=others,
         steps=steps,
         seconds=seconds,
-        own_seconds=_own(steps, after, seconds) if in_one_go and seconds is not None else None,
+        own_seconds=_own(steps, history.found(Step.VERIFY), seconds) if in_one_go and seconds is not None else None,
     )
 
 
@@ -99,9 +100,9 @@ def _whole(entries: list[JournalEntry]) -> float:
     return max(0.0, round(last - first, 3))
 
 
-def _own(steps: Iterable[StepTime], after: dict[str, Any], seconds: float) -> float:
+def _own(steps: Iterable[StepTime], verified: dict[str, Any], seconds: float) -> float:
     others = sum(one.seconds or 0.0 for one in steps if one.step in _OTHERS)
-    return max(0.0, round(seconds - others - float(after.get("smoke_seconds", 0.0)), 3))
+    return max(0.0, round(seconds - others - float(verified.get("smoke_seconds", 0.0)), 3))
 
 
 def _figures(before: dict[str, Any], after: dict[str, Any]) -> tuple[FigureChange, ...]:

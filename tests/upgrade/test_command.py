@@ -80,6 +80,8 @@ def test_4_a_change_that_did_not_complete(park, capsys):
     assert told["rigs"][1]["packages"] == []
     assert {one["step"]: one["state"] for one in told["rigs"][1]["steps"]}["verify"] == "failed"
     assert told["rigs"][1]["own_seconds"] is None
+    (rate,) = told["rigs"][1]["figures"]
+    assert (rate["before"], rate["after"]) == (100.0, 85.0)
 
 
 def test_4_in_words(park, capsys):
