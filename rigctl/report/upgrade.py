@@ -19,7 +19,7 @@ _GOOD = (End.UPGRADED, End.AS_ASKED)
 _SHOWN = ("thermals.", "power.", "throughput.", "training.", "compute.")
 """Subjects whose figures people compare: temperatures, watts, rates."""
 FIGURE_COLUMNS = ("Figure", "Before", "After", "Change")
-STEP_COLUMNS = ("Step", "Took", "")
+STEP_COLUMNS = ("Step", "Took", "State")
 PACKAGE_COLUMNS = ("Package", "Before", "After")
 
 
@@ -94,7 +94,7 @@ def _view(rig: RigSummary) -> dict[str, object]:
 
 
 def _step_row(one: StepTime) -> tuple[str, str, str]:
-    words = {"done": "", "failed": "failed", "cut": "cut off", "under_way": "not ended"}
+    words = {"done": "done", "failed": "failed", "cut": "cut off", "under_way": "not ended"}
     took = f"{one.seconds:.1f} s" if one.seconds is not None else "—"
     return one.step.value.replace("_", " "), took, words[one.state]
 
