@@ -26,7 +26,7 @@ SETTINGS = {
         "smoke": {
             "idle_seconds": 1,
             "cpu_burn_seconds": 0,
-            "gpu_burn_seconds": 10,
+            "gpu_burn_seconds": 15,
             "all_burn_seconds": 0,
             "train": False,
             "sample_hz": 4,
