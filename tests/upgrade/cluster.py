@@ -122,10 +122,11 @@ class Cluster:
         self.on(RIG_OF[node], "touch", _END.format(node))
 
     def controller(self, verb: str) -> None:
-        """`stop` or `start` slurmctld."""
+        """`stop` or `start` slurmctld; once started, it has heard of every node again."""
         self.on("rig1", "systemctl", verb, "slurmctld")
         if verb == "start":
             wait_for(lambda: "UP" in self.on("rig1", "scontrol", "ping"))
+            wait_for(lambda: not any("unknown" in seen for seen in self.seen_all().values()))
 
     def restart(self, rig: str) -> None:
         """Restart a rig, as an upgrade does."""
@@ -136,8 +137,7 @@ class Cluster:
 
     def tidy(self) -> None:
         """End every job and bring every node back."""
-        self.on("rig1", "systemctl", "start", "slurmctld")
-        wait_for(lambda: "UP" in self.on("rig1", "scontrol", "ping"))
+        self.controller("start")
         for node in RIG_OF:
             self.end(node)
             state, _ = self.seen(node)

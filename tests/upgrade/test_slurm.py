@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 import threading
+from pathlib import Path
 
 import pytest
 
 from rigctl import sim
 from rigctl.errors import CommandFailed
-from rigctl.model.upgrade import End, Pace, Step, Wishes
+from rigctl.model.upgrade import UNDO, End, Pace, Step, Wishes
+from rigctl.store import RunDir
 from rigctl.upgrade.dry_run import plan_rig
+from rigctl.upgrade.journal import STARTED
 from rigctl.upgrade.machine import Machine, Rules
 from rigctl.upgrade.port import StepFailed
 from rigctl.upgrade.run import Upgrade
@@ -20,6 +26,8 @@ from .park import FakeRig, new_run
 pytestmark = [pytest.mark.rigs, pytest.mark.slow]
 REASON = "rigctl 2026-11-30T2300Z-7f3a: driver 535, cuda 12.2"
 OURS = "rigctl "
+GONE = "slurm_load_node error: Unable to contact slurm controller (connect failure)"
+RIGCTL = Path(sys.executable).parent / "rigctl"
 
 
 @pytest.fixture(scope="module")
@@ -127,6 +135,32 @@ def test_a_controller_that_is_gone_is_met_before_anything_is_done(cluster, tmp_p
     assert rig.done == ["plan"]  # of the dry run
 
 
+def test_the_command_asks_the_scheduler_that_the_inventory_names(cluster, tmp_path):
+    settings = cluster.state.inventory / "host_vars" / "rig1" / "drain.yml"
+    settings.parent.mkdir(parents=True, exist_ok=True)
+    settings.write_text("rig_drain: {kind: slurm}\nnvidia_driver_source: auto\n", encoding="utf-8")
+    job = cluster.submit("rig1")
+    wait_for(lambda: cluster.state_of_job(job) == "RUNNING")
+    cluster.set("rig1", "State=DRAIN", "Reason=ada: cable")
+    (plan,) = rigctl(cluster, tmp_path, "--dry-run")[1]["rigs"]
+    assert plan["busy"][0].startswith(f"job {job} of ops (running, ")
+    assert "drained by others (ada: cable): it stays so afterwards" in plan["breaks"]
+    cluster.controller("stop")
+    try:
+        code, told = rigctl(cluster, tmp_path, "--dry-run")
+        assert (code, told["rigs"][0]["error"]) == (3, f"rig1: scontrol: {GONE}")
+        assert not (tmp_path / "runs").exists()
+        code, told = rigctl(cluster, tmp_path)
+    finally:
+        cluster.controller("start")
+        settings.unlink()
+    assert (code, told["exit_code"]) == (4, 4)
+    assert GONE in json.dumps(told)
+    run = RunDir.open(tmp_path / "runs", "latest", kind="upgrade")
+    assert [one.detail["step"] for one in run.journal_entries() if one.event == STARTED] == [Step.PREFLIGHT, *UNDO]
+    assert cluster.seen("rig1") == ("allocated+drain", "ada: cable")
+
+
 def test_a_dry_run_tells_jobs_and_drains_of_others_and_changes_nothing(cluster):
     job = cluster.submit("rig1")
     wait_for(lambda: cluster.state_of_job(job) == "RUNNING")
@@ -172,6 +206,16 @@ def test_a_rig_that_is_rolled_back_is_given_back(cluster, tmp_path):
     rigs["rig1"].wrong = "slower"
     assert upgrade.drive().ends[0].end == End.ROLLED_BACK
     assert cluster.seen_all() == dict.fromkeys(RIG_OF, "idle none")
+
+
+def rigctl(cluster, folder, *words):
+    """The command as a person gives it for rig1; its exit code, and what it says as JSON."""
+    known = ["-i", str(cluster.state.inventory), "--runs", str(folder / "runs"), "--json"]
+    done = subprocess.run(
+        [RIGCTL, "upgrade", "rig1", "--driver", "535", *words, *known],
+        capture_output=True, text=True, check=False, timeout=300, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    return done.returncode, json.loads(done.stdout)
 
 
 def machine_of(cluster, rig, run):
