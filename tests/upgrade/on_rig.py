@@ -84,8 +84,8 @@ class RigInUse:
         return self.fleet.inventory / "host_vars" / "rig1" / "zz_rigctl_upgrade.yml"
 
     def upgrade(self, *words: str) -> Upgraded:
-        where = ["-i", self.fleet.inventory, "--runs", self.runs, "--json"]
-        command = [RIGCTL, "upgrade", *words, *where]
+        where = ["-i", str(self.fleet.inventory), "--runs", str(self.runs), "--json"]
+        command = [str(RIGCTL), "upgrade", *words, *where]
         done = subprocess.run(
             command, capture_output=True, text=True, check=False, timeout=UPGRADE_S, stdin=subprocess.DEVNULL
         )
