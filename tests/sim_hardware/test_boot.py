@@ -44,6 +44,19 @@ def test_where_nouveau_comes_nvidia_does_not(paths, places, monkeypatch):
     assert module.loaded_version(paths) is None
 
 
+def test_a_module_that_the_initial_ram_disk_has_kept_is_loaded(paths, tmp_path, monkeypatch):
+    installed = tmp_path / "nvidia.ko"
+    installed.write_text("535.183.01 (simulated module)\n", encoding="utf-8")
+    monkeypatch.setattr(module, "installed_file", lambda: installed)
+    monkeypatch.setattr(module, "key_refused", lambda _: False)
+    assert module.boot(paths) == "535.183.01"
+    (paths.kept / module.OLD_MODULE).write_text("515.105.01\n", encoding="ascii")
+    assert module.boot(paths) == "515.105.01"
+    assert module.loaded_version(paths) == "515.105.01"
+    (paths.kept / module.OLD_MODULE).unlink()
+    assert module.boot(paths) == "535.183.01"
+
+
 @pytest.mark.parametrize(
     ("variable", "text", "refused"),
     [
