@@ -38,10 +38,11 @@ def facts(gpu_burn_dir: str, torch_venv: str) -> dict[str, Any]:
     return read_facts(gpu_burn_dir, torch_venv)
 
 
-def probe(gpu_burn_dir: str, torch_venv: str) -> dict[str, Any]:
-    """A look at the rig that changes nothing: facts, one sample, what the driver told the kernel log in this boot.
+def probe(gpu_burn_dir: str, torch_venv: str, rest_s: float = 0.0, sample_hz: float = 1.0) -> dict[str, Any]:
+    """A look at the rig that changes nothing: facts, samples, what the driver told the kernel log in this boot.
 
-    There is no sample where the driver did not even answer for the facts.
+    `samples` are those of `rest_s` seconds at `sample_hz`, at least one; `sample` is the last of them. There is none
+    where the driver did not even answer for the facts.
     """
     from .probes import PROBE_S, bounded  # noqa: PLC0415 - as in facts
 
@@ -50,23 +51,33 @@ def probe(gpu_burn_dir: str, torch_venv: str) -> dict[str, Any]:
     told = [message for message in messages if kernel_log.DRIVER_LINES.search(message["message"])]
     kernel = {"kernel": told, "kernel_read": reason is None, "kernel_error": reason}
     if any(asked["exit_status"] is None for asked in identity["probes"]):
-        return {"facts": identity, "sample": None, **kernel}  # the driver does not answer, and would not now
+        return {
+            "facts": identity,
+            "sample": None,
+            "samples": [],
+            **kernel,
+        }  # the driver does not answer, and would not now
     uuids = tuple(card["uuid"] for card in identity["gpus"])
-    sample, asked = bounded("sample", lambda: _sample(uuids), PROBE_S)
-    if sample is None:
+    found, asked = bounded("sample", lambda: {"samples": _samples(uuids, rest_s, 1 / sample_hz)}, PROBE_S + rest_s)
+    if found is None:
         raise AgentError(
             f"no sample within {asked.limit_s:g} s: {asked.stuck or 'the driver does not answer'}", "reboot the rig"
         )
-    return {"facts": identity, "sample": sample, **kernel}
+    return {"facts": identity, "sample": found["samples"][-1], **found, **kernel}
 
 
-def _sample(uuids: tuple[str, ...]) -> dict[str, Any]:
+def _samples(uuids: tuple[str, ...], rest_s: float, every_s: float) -> list[dict[str, Any]]:
     from .sensors import Sensors  # noqa: PLC0415 - as in facts
 
     sensors = Sensors(uuids, None)
     sensors.read(0, "idle")
     time.sleep(CPU_WINDOW_S)
-    return sensors.read(0, "idle")
+    begun = time.monotonic()
+    found = [sensors.read(0, "idle")]
+    for seq in range(1, round(rest_s / every_s)):
+        time.sleep(max(0.0, begun + seq * every_s - time.monotonic()))
+        found.append(sensors.read(seq, "idle"))
+    return found
 
 
 def probes() -> dict[str, Any]:

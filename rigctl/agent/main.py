@@ -37,6 +37,8 @@ def _parser() -> argparse.ArgumentParser:
         command = parsers.add_parser(name)
         command.add_argument("--gpu-burn-dir", default="")
         command.add_argument("--torch-venv", default="")
+    parsers.choices["probe"].add_argument("--rest-seconds", type=float, default=0.0)
+    parsers.choices["probe"].add_argument("--sample-hz", type=float, default=1.0)
     for name in ("start", "users", "probes"):
         parsers.add_parser(name)
     for name in ("guard", "restore", "poll", "stop", "end-step", "ack"):
@@ -54,7 +56,7 @@ def _parser() -> argparse.ArgumentParser:
 def _answer(asked: argparse.Namespace, places: Places) -> dict[str, Any]:
     answers: dict[str, Callable[[], dict[str, Any]]] = {
         "facts": lambda: commands.facts(asked.gpu_burn_dir, asked.torch_venv),
-        "probe": lambda: commands.probe(asked.gpu_burn_dir, asked.torch_venv),
+        "probe": lambda: commands.probe(asked.gpu_burn_dir, asked.torch_venv, asked.rest_seconds, asked.sample_hz),
         "users": lambda: commands.users(places),
         "probes": commands.probes,
         "start": lambda: commands.start(sys.stdin.buffer.read(), places),

@@ -211,15 +211,18 @@ class RigMeasurement:
         self.progress.note(self.rig.name, "; ".join(f"{one.check}: {one.reason}" for one in failed))
 
     def _probe(self, session: RigSession) -> None:
+        """Look at a rig that rests, for as long as the profile says: what is judged at rest takes a few samples."""
         self._at("probe")
-        reply = session.call("probe", timeout_s=60)
+        rest = ("--rest-seconds", f"{self.profile.idle_seconds:g}", "--sample-hz", f"{self.profile.sample_hz:g}")
+        reply = session.call("probe", *rest, timeout_s=60 + self.profile.idle_seconds)
         try:
-            sample = Sample.model_validate(reply["sample"])
-        except (KeyError, ValidationError) as error:
-            raise CommandFailed(f"the agent's sample has an unexpected form: {error!r}") from error
-        line = json.dumps(reply["sample"], separators=(",", ":")) + "\n"
-        self.run_dir.append_raw(self.rig.name, "telemetry.jsonl", line.encode())
-        self.progress.sample(self.rig.name, sample, {})
+            samples = [Sample.model_validate(sample) for sample in reply["samples"]]
+        except (KeyError, TypeError, ValidationError) as error:
+            raise CommandFailed(f"the agent's samples have an unexpected form: {error!r}") from error
+        lines = "".join(json.dumps(sample, separators=(",", ":")) + "\n" for sample in reply["samples"])
+        self.run_dir.append_raw(self.rig.name, "telemetry.jsonl", lines.encode())
+        for sample in samples:
+            self.progress.sample(self.rig.name, sample, {})
         self._ended(left="idle; nothing was put to work")
 
     def _carry_out(self, session: RigSession, facts: Facts) -> None:

@@ -17,7 +17,7 @@ import rigctl
 from rigctl.agent import nvml
 from rigctl.agent.facts import library_on_disk
 from rigctl.fleet.bundle import build_bundle
-from rigctl.model.reading import Facts, GpuSample
+from rigctl.model.reading import Facts, GpuSample, Sample
 
 SOURCE = Path(rigctl.__file__).parent / "sim" / "machine" / "nvml"
 UUIDS = ("GPU-11111111-2222-3333-4444-55555555aaaa", "GPU-11111111-2222-3333-4444-55555555bbbb")
@@ -68,7 +68,7 @@ def ask(
     module.mkdir(parents=True, exist_ok=True)
     (module / "version").write_text((loaded or version) + "\n")
     done = subprocess.run(
-        [sys.executable, "-I", str(folder / "bundle.pyz"), command],
+        [sys.executable, "-I", str(folder / "bundle.pyz"), *command.split()],
         env={"PATH": os.environ["PATH"], "LD_LIBRARY_PATH": str(folder), "RIGSIM_RUN": str(tmp_path)},
         capture_output=True,
         timeout=60,
@@ -131,6 +131,16 @@ def test_a_sample_of_each_card(library: tuple[Path, str], tmp_path: Path) -> Non
     assert cards[0].power_w == pytest.approx(27.5, abs=0.5)
     assert cards[0].links_active == (True,) * 4
     assert cards[0].throttle is not None
+
+
+def test_as_many_samples_at_rest_as_are_asked_for(library: tuple[Path, str], tmp_path: Path) -> None:
+    answer = ask(library, tmp_path, "probe --rest-seconds 1 --sample-hz 5", state())
+    samples = [Sample.model_validate(sample) for sample in answer["samples"]]
+    assert [sample.seq for sample in samples] == [0, 1, 2, 3, 4]
+    assert answer["sample"] == answer["samples"][-1]
+    assert {sample.step for sample in samples} == {"idle"}
+    assert samples[-1].t_mono_s - samples[0].t_mono_s > 0.7
+    assert len(ask(library, tmp_path, "probe", state())["samples"]) == 1
 
 
 def test_a_driver_that_does_not_match_its_library_is_told_in_nvmls_words(

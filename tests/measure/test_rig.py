@@ -15,6 +15,7 @@ from rigctl.measure.rig import BurnTail, RigMeasurement
 from rigctl.measure.session import RigSession
 from rigctl.model.rig import Login, Rig
 from rigctl.model.run import RunRig
+from rigctl.model.spec import ProfileSpec
 from rigctl.model.verdict import Verdict
 from rigctl.store import RunDir
 from tests.measure.test_plan import facts, profile, spec
@@ -48,6 +49,7 @@ class RecordedAgent:
         self.asked: list[str] = []
         self.cuts: list[str] = []
         self.reach = 0
+        self.rest: dict[str, str] = {}
         self.connection = self
 
     def open(self) -> None:
@@ -94,6 +96,10 @@ class RecordedAgent:
     def _active(self) -> bool:
         return any(self.reach < len(data) for data in self.files.values())
 
+    def _probe(self, *args):
+        self.rest = dict(zip(args[::2], args[1::2], strict=True))
+        return {"samples": [sample(seq, "idle") for seq in range(4)]}
+
     def _probes(self):
         return {"probes": [{"name": "nvidia-smi topo -m", "seconds": 0.4, "limit_s": 20, "exit_status": 0}]}
 
@@ -106,11 +112,14 @@ class RecordedAgent:
 def measure(tmp_path, monkeypatch):
     monkeypatch.setattr("rigctl.measure.rig.POLL_S", 0.0)
 
-    def run(agent: RecordedAgent, cancel: threading.Event | None = None, connect=None) -> RigMeasurement:
-        run_dir = RunDir.create(tmp_path, "accept", rigs=[RunRig(name="rig1", spec=RIG.spec, profile=profile())])
+    def run(
+        agent: RecordedAgent, cancel: threading.Event | None = None, connect=None, asked: ProfileSpec | None = None
+    ) -> RigMeasurement:
+        asked = asked or profile()
+        run_dir = RunDir.create(tmp_path, "accept", rigs=[RunRig(name="rig1", spec=RIG.spec, profile=asked)])
         progress = Progress(["rig1"])
         cancel = cancel or threading.Event()
-        return RigMeasurement(RIG, profile(), run_dir, progress, cancel, connect=connect or (lambda *_: agent)).run()
+        return RigMeasurement(RIG, asked, run_dir, progress, cancel, connect=connect or (lambda *_: agent)).run()
 
     return run
 
@@ -122,6 +131,15 @@ def spool_files() -> dict[str, bytes]:
         "gpu_burn.log": "10.0%  proc'd: 1 °C\n".encode() * 20,
         "plan.json": b"{}",
     }
+
+
+def test_without_a_load_the_rig_is_looked_at_for_as_long_as_it_shall_rest(measure):
+    at_rest = profile(idle_seconds=2, cpu_burn_seconds=0, gpu_burn_seconds=0, all_burn_seconds=0, train=False)
+    agent = RecordedAgent({})
+    measured = measure(agent, asked=at_rest)
+    assert agent.rest == {"--rest-seconds": "2", "--sample-hz": "2"}
+    assert [s.step for s in measured.run_dir.readings("rig1").samples] == ["idle"] * 4
+    assert "start" not in agent.asked
 
 
 def test_every_byte_comes_home_whatever_the_slices(measure):
