@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
@@ -40,6 +41,8 @@ class Seeing:
     """Fans and pumps that have turned in this run."""
     _still: dict[tuple[str, int | None], FanStill] = field(default_factory=dict)
     _steady_from_s: float = 0.0
+    _rested_s: dict[str, float] = field(default_factory=dict)
+    """When each card was last seen at rest: a burner may begin on a card long after it was started."""
     _others: OthersWork | None = None
     _others_pids: frozenset[int] = frozenset()
 
@@ -99,7 +102,10 @@ class Seeing:
     def _card(self, card: Mapping[str, Any], t_s: float, thresholds: Mapping[str, Thresholds]) -> CardSeen:
         uuid, own = card["uuid"], thresholds.get(card["uuid"], Thresholds())
         core, memory, memory_temp_c = self._cores[uuid], self._memories[uuid], card.get("memory_temp_c")
-        steady = t_s >= self._steady_from_s
+        if card.get("util_pct") == 0:
+            self._rested_s[uuid] = t_s
+        # As with a load that is still being raised: the jump of a die whose work begins is not carried on.
+        steady = t_s >= max(self._steady_from_s, self._rested_s.get(uuid, -math.inf) + 2 * STEP_S)
         core.add(t_s, card["temp_c"])
         if memory_temp_c is not None:
             memory.add(t_s, memory_temp_c)

@@ -85,6 +85,14 @@ def test_nothing_is_carried_on_while_the_load_is_raised_and_for_two_seconds_afte
         assert (card.soon_c is None) is (card.memory_soon_c is None) is (t_s < 6)
 
 
+def test_nothing_is_carried_on_of_a_card_whose_work_began_less_than_two_seconds_ago() -> None:
+    seeing = Seeing()
+    for n in range(40):
+        t_s = n / 4
+        seeing.take(sample(t_s, temp_c=40.0 + 5 * t_s, util_pct=0 if t_s <= 4 else 100), {})
+        assert (seeing.cards()["GPU-a"].soon_c is None) is (t_s < 6)
+
+
 def test_a_header_without_a_fan_is_none_that_stands_still() -> None:
     seeing = Seeing()
     rpm = {"fans_rpm": {"chip pump": 2400, "chip fan5": 0}}
