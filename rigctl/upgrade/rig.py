@@ -180,13 +180,17 @@ class SshRig:
             self._doing = str
 
     def restore(self, capture: Capture) -> None:
-        """Put everything back; restart where another driver or kernel runs than before."""
+        """Put everything back; restart where another driver or kernel runs than before, or the rig was restarted since.
+
+        At that start services met a driver that is no more; what sets the cards up does not try again by itself.
+        """
         before = capture.model_dump(mode="json", include={"packages", "files"})
         with self._connected() as connection:
             ask(connection, {"do": "restore", "run_id": self.run.name, "before": before}, LONG_S)
             now = ask(connection, {"do": "capture"}, SHORT_S)
         self.own.put_back(capture.inventory)
-        if (now["loaded"], now["kernel"]) != (capture.loaded, capture.kernel):
+        as_before = (capture.loaded, capture.kernel, capture.boot_id)
+        if (now["loaded"], now["kernel"], now["boot_id"]) != as_before:
             self._restart(now["boot_id"])
         self._start_again()
 

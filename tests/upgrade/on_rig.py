@@ -118,7 +118,17 @@ class RigInUse:
         return rows.splitlines()
 
     def is_as_first(self) -> bool:
-        return self.packages() == self.first and self.loaded().startswith("515.") and not self.held()
+        return (
+            self.packages() == self.first
+            and self.loaded().startswith("515.")
+            and not self.held()
+            and self.has_its_limits()
+        )
+
+    def has_its_limits(self) -> bool:
+        """Whether the cards have what the rig class asks for, not their own 450 W."""
+        found = self.ssh("nvidia-smi --query-gpu=power.limit --format=csv,noheader,nounits").split()
+        return found == ["480.00", "480.00"]
 
     def held(self) -> bool:
         """Whether an upgrade holds it, or has left anything behind."""
