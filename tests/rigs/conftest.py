@@ -18,9 +18,11 @@ from rigctl.sim.rigs import wait_ready
 
 RIGCTL = Path(sys.executable).parent / "rigctl"
 ROOT = Path(__file__).parents[2]
+PROVISION_S = 2400
+"""Two to three minutes on a machine with nothing else to do; the tests' own limits leave it out."""
 PROFILES = {
     name: {
-        "idle_seconds": 1,
+        "idle_seconds": 3,
         "cpu_burn_seconds": cpu,
         "gpu_burn_seconds": gpu,
         "all_burn_seconds": both,
@@ -32,6 +34,7 @@ PROFILES = {
         "whole": (4, 20, 8, True, 60),
         "burn": (0, 20, 6, False, 60),
         "long": (0, 60, 0, False, 10),
+        "rest": (0, 0, 0, False, 60),
     }.items()
 }
 
@@ -107,7 +110,9 @@ def provisioned(tmp_path_factory) -> str:
     state = sim.up(sim.UpOptions(count=1, directory=folder / "state"))
     try:
         words = [RIGCTL, "provision", "-i", str(state.inventory), "--runs", str(folder)]
-        done = subprocess.run(words, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+        done = subprocess.run(
+            words, capture_output=True, text=True, check=False, timeout=PROVISION_S, stdin=subprocess.DEVNULL
+        )
         assert done.returncode == 0, done.stdout + done.stderr
         return snapshot.take(state, "rig1", _key())
     finally:

@@ -14,7 +14,7 @@ from rigctl.sim import faults
 
 from .conftest import RIGCTL, Accepted, Fleet
 
-pytestmark = [pytest.mark.rigs, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.rigs, pytest.mark.timeout(600, func_only=True)]
 
 
 def assert_well(accepted: Accepted, rig: str) -> None:

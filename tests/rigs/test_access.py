@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from .conftest import Fleet
 
-pytestmark = [pytest.mark.rigs, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.rigs, pytest.mark.timeout(300, func_only=True)]
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from rigctl.sim import faults
 if TYPE_CHECKING:
     from .conftest import Fleet
 
-pytestmark = [pytest.mark.rigs, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.rigs, pytest.mark.slow, pytest.mark.timeout(600, func_only=True)]
 RIG = "rig2"
 EXIT_CODES = {fault.name: fault.exit_code for fault in faults.catalogue()}
 
@@ -20,7 +20,7 @@ EXIT_CODES = {fault.name: fault.exit_code for fault in faults.catalogue()}
     ("fault", "parameters", "cause", "said"),
     [
         ("power_limit_low", {}, "power.limit", "the limit is 300 W"),
-        ("power_brake", {"when": "load"}, "power.brake", "power brake"),
+        ("power_brake", {"when": "load"}, "power.brake", "signalled power brake"),
         ("idle_power_high", {}, "power.idle", " W at rest, at most "),
         ("wall_meter_stuck", {}, "power.wall", "no supply gives more than it takes"),
         ("wall_meter_absurd", {}, "power.wall", "no supply gives more than it takes"),

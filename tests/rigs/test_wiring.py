@@ -14,7 +14,7 @@ from .test_acceptance import assert_well
 if TYPE_CHECKING:
     from .conftest import Fleet
 
-pytestmark = [pytest.mark.rigs, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.rigs, pytest.mark.slow, pytest.mark.timeout(600, func_only=True)]
 
 
 @pytest.mark.parametrize(
