@@ -24,7 +24,7 @@ def canonical(requirement: str) -> str:
 def test_lock_covers_everything_that_is_asked_for():
     project = tomllib.loads((REPO / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
-    # `make fuzz` and `make mutants` install their own: nothing else needs it, and atheris has no wheel for every Python.
+    # `make fuzz` and `make mutants` install their own: nothing else needs it; atheris has no wheel for every Python.
     own = {"fuzz", "mutants"}
     asked = [*project["dependencies"], *(one for name, extra in extras.items() if name not in own for one in extra)]
     assert [name for name in map(canonical, asked) if name not in PINS] == []
