@@ -5,6 +5,7 @@ The clock is measured where it settles: a processor may run faster in the first 
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
@@ -50,11 +51,19 @@ def clock(spec: RigSpec, readings: Readings, profile: ProfileSpec, baseline: Bas
         return [say.error(reason, f"`cat /sys/devices/system/cpu/cpu0/cpufreq/scaling_driver` on {readings.rig}")]
     if any(two.t_mono_s <= one.t_mono_s for one, two in pairwise(known)):
         return [say.error("the samples are out of order in time", f"see measure.telemetry of {readings.rig}")]
-    busy = load.last_third([one for one in known if one.cpu_util_pct is None or one.cpu_util_pct >= load.BUSY_PCT])
+    ended_s = _ended_s(readings, step)
+    burnt = [one for one in known if one.t_mono_s <= ended_s]
+    busy = load.last_third([one for one in burnt if one.cpu_util_pct is None or one.cpu_util_pct >= load.BUSY_PCT])
     if len(busy) < load.FEWEST or len(known) < len(samples) / 2:
         reason = f"{len(busy)} samples of the burn's last third show the clock of a busy processor"
         return [say.error(reason, f"look at telemetry.jsonl of {readings.rig} in the run directory")]
     return [_judge(say, spec, readings, step, busy)]
+
+
+def _ended_s(readings: Readings, step: str) -> float:
+    """When the processor's own load ended: that of the cards goes on after it, and the clock comes down."""
+    exits = load.events(readings, "load_exited", step)
+    return min((one.t_mono_s for one in exits if one.detail.get("load") == "cpu"), default=math.inf)
 
 
 def _limit(spec: RigSpec, readings: Readings, baseline: Baseline | None, subject: str) -> _Limit | None:

@@ -44,6 +44,20 @@ def test_against_the_nominal_clock(mhz, verdict):
     assert clock(samples=at(mhz)).verdict is verdict
 
 
+def test_what_it_does_after_its_own_load_has_ended_does_not_count():
+    """On a rig whose other loads keep it looking busy; the sample of that very moment still counts."""
+    ended = {"load": "cpu", "exit_status": 0, "seconds": 3.0}
+    events = tuple(
+        one.model_copy(update={"t_mono_s": 1005.0, "detail": ended})
+        if (one.event, one.step) == ("load_exited", "cpu_burn")
+        else one
+        for one in h.events()
+    )
+    samples = tuple(s.model_copy(update={"cpu_mhz": 2200.0}) if s.t_mono_s > 1005.0 else s for s in h.samples())
+    assert clock(samples=samples).verdict is Verdict.FAIL
+    assert clock(samples=samples, events=events).verdict is Verdict.PASS
+
+
 @pytest.mark.parametrize(("mhz", "verdict"), [(10_000.0, Verdict.PASS), (10_000.1, Verdict.ERROR)])
 def test_an_absurd_clock_is_no_reading(mhz, verdict):
     assert clock(samples=at(mhz)).verdict is verdict
