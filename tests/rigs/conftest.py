@@ -35,6 +35,7 @@ PROFILES = {
         "burn": (0, 20, 6, False, 60),
         "long": (0, 60, 0, False, 10),
         "rest": (0, 0, 0, False, 60),
+        "settle": (0, 30, 0, False, 60),
     }.items()
 }
 
