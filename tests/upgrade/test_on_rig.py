@@ -72,6 +72,7 @@ def test_a_folder_is_kept_by_links_and_put_back(tmp_path, monkeypatch):
     (venv / "bin").mkdir(parents=True)
     (venv / "bin" / "python").symlink_to("/usr/bin/python3")
     (venv / "big").write_bytes(b"before")
+    (venv / "pyvenv.cfg").touch()
     kept.keep("run-1", [], [str(venv), str(tmp_path / "missing")])
     copies = list((tmp_path / "kept/run-1/folders").iterdir())
     assert len(copies) == 1
@@ -85,6 +86,19 @@ def test_a_folder_is_kept_by_links_and_put_back(tmp_path, monkeypatch):
         assert not (venv / "more").exists()
         assert (venv / "bin" / "python").is_symlink()
     assert sorted(one.name for one in tmp_path.iterdir()) == ["kept", "torch"]
+
+
+def test_what_a_compiler_writes_into_is_no_link(tmp_path, monkeypatch):
+    monkeypatch.setattr(kept, "KEPT", tmp_path / "kept")
+    monkeypatch.setattr(kept, "packages", list)
+    burner = tmp_path / "gpuburn"
+    burner.mkdir()
+    (burner / "compare.fatbin").write_bytes(b"before")
+    kept.keep("run-1", [], [str(burner)])
+    (burner / "compare.fatbin").write_bytes(b"after")
+    (copy,) = (tmp_path / "kept/run-1/folders").iterdir()
+    kept.put_folder_back(copy)
+    assert (burner / "compare.fatbin").read_bytes() == b"before"
 
 
 @pytest.mark.parametrize("name", ["../etc", "", "a/b", "-x", ".hidden", "x" * 65])

@@ -80,7 +80,10 @@ def _deb_of(debs: Path, name: str, version: str) -> Path | None:
 
 
 def _link_copy(source: Path, copy: Path) -> None:
-    """Copy a folder by hard links where the file system can: pip and make replace files, and write into none."""
+    """Copy a folder; a virtual environment, which takes gigabytes, by hard links where the file system can.
+
+    pip replaces files and writes into none, so a link keeps what was there; compilers may write into what they find.
+    """
     part = copy.with_name(copy.name + ".part")
     shutil.rmtree(part, ignore_errors=True)
     part.parent.mkdir(parents=True, exist_ok=True)
@@ -91,7 +94,9 @@ def _link_copy(source: Path, copy: Path) -> None:
         except OSError:  # another file system
             shutil.copy2(one, other, follow_symlinks=False)
 
-    shutil.copytree(source, part, symlinks=True, copy_function=link)
+    shutil.copytree(
+        source, part, symlinks=True, copy_function=link if (source / "pyvenv.cfg").is_file() else shutil.copy2
+    )
     part.rename(copy)
 
 
