@@ -25,6 +25,8 @@ OLDEST = (0, 3, 54)
 """Older ones were not tried with the roles."""
 ANSIBLE_FROM, ANSIBLE_BELOW = (2, 17), (2, 20)
 """The range of ansible-core that rigctl and this Mitogen have in common."""
+STRATEGIES = Path(__file__).parent / "strategies"
+"""The folder that Ansible loads our strategy from."""
 _START_TIMEOUT_S = 60
 """Mitogen counts SSH, sudo and the start of Python together, where Ansible's time-out is for the connection alone."""
 _BECOME_METHODS = {"sudo", "su", "doas"}
@@ -52,22 +54,15 @@ def choose_carrier(rigs: Iterable[Rig], environ: Mapping[str, str] | None = None
         UsageError: the ansible.cfg cannot be read.
     """
     own = os.environ if environ is None else environ
-    plugins = _plugins()
-    if plugins is None:
+    if find_spec("ansible_mitogen") is None:
         return Carrier("ansible")
     why = _why_not(rigs, own)
     if why:
         return Carrier("ansible", f"Mitogen is installed but not used: {why}.")
-    environment = {"ANSIBLE_STRATEGY": "mitogen_linear", "ANSIBLE_STRATEGY_PLUGINS": str(plugins)}
+    environment = {"ANSIBLE_STRATEGY": "rigctl_mitogen", "ANSIBLE_STRATEGY_PLUGINS": str(STRATEGIES)}
     if not operator_has("ANSIBLE_TIMEOUT", "timeout", own):
         environment["ANSIBLE_TIMEOUT"] = str(_START_TIMEOUT_S)
     return Carrier("mitogen", "", environment)
-
-
-def _plugins() -> Path | None:
-    """Return the folder of Mitogen's strategies; None where it is not installed beside Ansible."""
-    found = find_spec("ansible_mitogen")
-    return None if found is None or found.origin is None else Path(found.origin).parent / "plugins" / "strategy"
 
 
 def _why_not(rigs: Iterable[Rig], environ: Mapping[str, str]) -> str:

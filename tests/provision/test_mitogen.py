@@ -1,5 +1,7 @@
 """When Mitogen carries the tasks, and when Ansible does by itself."""
 
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,24 +18,35 @@ def installed(tmp_path, monkeypatch):
     """Mitogen is installed in a version that fits; the user has no settings."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
-    place = tmp_path / "lib" / "ansible_mitogen"
-    monkeypatch.setattr(mitogen, "find_spec", lambda _name: SimpleNamespace(origin=str(place / "__init__.py")))
+    monkeypatch.setattr(mitogen, "find_spec", lambda _name: SimpleNamespace(name="ansible_mitogen"))
     monkeypatch.setattr(mitogen, "version", VERSIONS.__getitem__)
-    return place
 
 
 def rig(name="rig1", **login):
     return SimpleNamespace(name=name, login=Login(address="192.0.2.1", **login))
 
 
-def test_it_is_used_where_it_is_installed(installed):
+def test_it_is_used_where_it_is_installed():
     carrier = mitogen.choose_carrier([rig()], {})
     assert (carrier.name, carrier.why) == ("mitogen", "")
     assert carrier.environment == {
-        "ANSIBLE_STRATEGY": "mitogen_linear",
-        "ANSIBLE_STRATEGY_PLUGINS": str(installed / "plugins" / "strategy"),
+        "ANSIBLE_STRATEGY": "rigctl_mitogen",
+        "ANSIBLE_STRATEGY_PLUGINS": str(mitogen.STRATEGIES),
         "ANSIBLE_TIMEOUT": "60",
     }
+
+
+def test_our_strategy_ties_nothing_to_a_processor():
+    """In a process of its own: Ansible's loaders are for a whole process."""
+    asked = (
+        "import ansible_mitogen.affinity as affinity\n"
+        "from ansible.plugins.loader import strategy_loader\n"
+        f"strategy_loader.add_directory({str(mitogen.STRATEGIES)!r})\n"
+        "strategy = strategy_loader.get('rigctl_mitogen', class_only=True)\n"
+        "print([base.__name__ for base in strategy.__mro__][:3], type(affinity.policy).__name__)\n"
+    )
+    told = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True).stdout
+    assert told == "['StrategyModule', 'StrategyMixin', 'StrategyModule'] Policy\n"
 
 
 def test_the_operator_s_time_out_stays():
