@@ -11,17 +11,29 @@ if TYPE_CHECKING:
 BEGIN, END = "<!-- bench: begin -->", "<!-- bench: end -->"
 
 
-def table(results: Sequence[dict[str, Any]]) -> str:
-    """Return the figures as a Markdown table."""
-    rows = ["| figure | measured | goal | spread |", "|---|---|---|---|"]
-    for one in results:
-        goal = f"{one['goal']} {'✓' if one['holds'] else '✗'}" if one["goal"] else ""
-        rows.append(f"| {one['name']} | {one['value']:g} {one['unit']} | {goal} | {one['spread']} |")
-    return "\n".join(rows)
+HEAD = ("| figure | measured | goal | spread |", "|---|---|---|---|")
+
+
+def row(one: dict[str, Any]) -> str:
+    """Return a figure as a row of the table."""
+    goal = f"{one['goal']} {'✓' if one['holds'] else '✗'}" if one["goal"] else ""
+    measured = f"{one['value']:g} {one['unit']}".strip()
+    return f"| {one['name']} | {measured} | {goal} | {one['spread']} |"
+
+
+def table(results: Sequence[dict[str, Any]], before: str = "") -> str:
+    """Return the figures as a Markdown table; rows of `before` that were not measured again stay where they are."""
+    rows = {_name(line): line for line in before.strip().splitlines() if line not in HEAD}
+    rows |= {_name(line): line for line in map(row, results)}
+    return "\n".join([*HEAD, *rows.values()])
 
 
 def write_table(readme: Path, results: Sequence[dict[str, Any]]) -> None:
-    """Put the table between its two marks, leaving all else as it is."""
+    """Renew the table between its two marks, leaving all else as it is."""
     before, rest = readme.read_text(encoding="utf-8").split(BEGIN)
-    _old, after = rest.split(END)
-    readme.write_text(f"{before}{BEGIN}\n{table(results)}\n{END}{after}", encoding="utf-8")
+    old, after = rest.split(END)
+    readme.write_text(f"{before}{BEGIN}\n{table(results, old)}\n{END}{after}", encoding="utf-8")
+
+
+def _name(line: str) -> str:
+    return line.split("|")[1].strip()
