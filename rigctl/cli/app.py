@@ -17,6 +17,7 @@ from rigctl.cli import (
     accept,
     bootstrap,
     bundle,
+    certificate,
     check,
     compat,
     demo,
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 
 _COMMANDS = (
     *(demo, init, bootstrap, doctor, provision, check, accept, judge, report, upgrade),
-    *(power, identify, evidence, spec, compat, bundle, sim),
+    *(power, identify, evidence, certificate, spec, compat, bundle, sim),
 )
 """In the order of the help page."""
 

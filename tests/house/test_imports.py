@@ -14,6 +14,7 @@ LAYERS = {
     "rigctl.accept": 4,
     "rigctl.bootstrap": 4,
     "rigctl.bundling": 4,
+    "rigctl.certificate": 4,
     "rigctl.compat": 3,
     "rigctl.demo": 4,
     "rigctl.doctor": 4,
