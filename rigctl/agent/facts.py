@@ -31,7 +31,7 @@ def read_facts(gpu_burn_dir: str, torch_venv: str) -> dict[str, Any]:
     errors: list[str] = []
     return {
         **_machine(),
-        **_cards_in_time(errors),
+        **cards_in_time(errors),
         "numa_nodes": bus.numa_nodes(),
         "tools": tools.find_tools(gpu_burn_dir, torch_venv),
         "time_sync": time_sync(),
@@ -107,7 +107,7 @@ def _ldconfig_cache(errors: list[str]) -> str:
     return done.stdout.decode(errors="replace")
 
 
-def _cards_in_time(errors: list[str]) -> dict[str, Any]:
+def cards_in_time(errors: list[str]) -> dict[str, Any]:
     """Driver and cards. NVML is asked by a process of its own: the driver of a dead card may never answer."""
     driver: dict[str, Any] = {
         "loaded": loaded_driver(),

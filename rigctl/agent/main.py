@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 import traceback
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from . import commands
@@ -14,6 +15,9 @@ from .places import Places
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+HEALTH = "rigctl-health"
+"""Under this name the agent's file is Slurm's HealthCheckProgram, and speaks to slurmd (health.py)."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -73,6 +77,10 @@ def _answer(asked: argparse.Namespace, places: Places) -> dict[str, Any]:
 def main(argv: list[str] | None = None, places: Places | None = None) -> int:
     """Run one command; exit status 0, or 1 with an error on stdout."""
     places = places or Places()
+    if argv is None and Path(sys.argv[0]).name == HEALTH:
+        from .health import run  # noqa: PLC0415 - the controller never calls it
+
+        return run(sys.argv[1:])
     try:
         asked = _parser().parse_args(argv)
         if asked.command == "guard":

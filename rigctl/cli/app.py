@@ -23,6 +23,7 @@ from rigctl.cli import (
     demo,
     doctor,
     evidence,
+    health,
     identify,
     init,
     judge,
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 
 _COMMANDS = (
     *(demo, init, bootstrap, doctor, provision, check, accept, judge, report, upgrade),
-    *(power, identify, evidence, certificate, spec, compat, bundle, sim),
+    *(power, identify, evidence, certificate, health, spec, compat, bundle, sim),
 )
 """In the order of the help page."""
 

@@ -78,6 +78,16 @@ def meaning(number: int) -> XidClass:
     return _table().get(number) or XidClass(number, "unknown", "CONTACT_SUPPORT", "unknown", "fail")
 
 
+def failing() -> tuple[int, ...]:
+    """Return the numbers of the catalogue that fail a rig whatever ran on it."""
+    return tuple(sorted(number for number, known in _table().items() if known.effect == "fail"))
+
+
+def highest_known() -> int:
+    """Return the catalogue's highest number."""
+    return max(_table())
+
+
 def _process(rest: str) -> tuple[int | None, str | None, str]:
     match = _PROCESS.fullmatch(rest)
     if match is None:

@@ -20,6 +20,7 @@ LAYERS = {
     "rigctl.doctor": 4,
     "rigctl.judge": 4,
     "rigctl.evidence": 4,
+    "rigctl.health": 4,
     "rigctl.identify": 4,
     "rigctl.measure": 4,
     "rigctl.power": 4,
