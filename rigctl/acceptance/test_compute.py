@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rigctl.checks import compute, gpu_memory, joules, losses, second_opinion, training
+from rigctl.checks import across, compute, gpu_memory, joules, losses, second_opinion, training
 
 if TYPE_CHECKING:
     from rigctl.acceptance.plugin import Judge
@@ -79,6 +79,12 @@ def test_train_all(spec: RigSpec, readings: Readings, baseline: Baseline | None,
 def test_scaling(spec: RigSpec, readings: Readings, baseline: Baseline | None, judge: Judge) -> None:
     """The exchange of gradients costs little."""
     judge(training.scaling(spec, readings, baseline))
+
+
+@pytest.mark.check("throughput.across")
+def test_across(spec: RigSpec, readings: Readings, baseline: Baseline | None, judge: Judge) -> None:
+    """Several rigs train together at their pace."""
+    judge(across.across(spec, readings, baseline))
 
 
 @pytest.mark.check("throughput.p2p_gain")

@@ -102,6 +102,7 @@ ORDER: tuple[str, ...] = (
     "throughput.p2p_gain",
     "throughput.scaling",
     "throughput.train_all",
+    "throughput.across",
     "software.cuda_toolkit",
     "measure.second_opinion",
     "measure.telemetry",

@@ -53,6 +53,7 @@ _PACE = (
     "throughput.training",
     "throughput.train_each",
     "throughput.train_all",
+    "throughput.across",
     "throughput.tokens_per_joule",
 )
 """What a card that is held back does more slowly."""
@@ -354,6 +355,8 @@ RULES: tuple[Rule, ...] = (
     Rule("throughput.train_each", _whole_rig("throughput.train_all", "throughput.tokens_per_joule"), (Verdict.FAIL,)),
     Rule("throughput.p2p_gain", _whole_rig("throughput.scaling", "throughput.train_all"), (Verdict.FAIL,)),
     Rule("throughput.scaling", _whole_rig("throughput.train_all"), (Verdict.FAIL,)),
+    Rule("network.link", _whole_rig("throughput.across"), (Verdict.FAIL,)),
+    Rule("throughput.loss", _whole_rig("throughput.across"), (Verdict.FAIL,)),
     *(Rule(check, _its_waiver, (Verdict.FAIL,)) for check in CATALOGUE if check != WAIVERS),
 )
 

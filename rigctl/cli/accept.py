@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -21,6 +21,9 @@ from rigctl.cli.common import (
     with_sudo_password,
 )
 
+if TYPE_CHECKING:
+    from rigctl.model.rig import Rig
+
 EPILOG = "Example: rigctl accept rig1,rig2 --profile smoke -i ./inventory"
 
 ProfileOpt = Annotated[
@@ -37,6 +40,11 @@ TestsOpt = Annotated[
 ]
 
 
+AcrossOpt = Annotated[
+    bool, typer.Option("--across", help="Let the rigs train together too, over the network between them.")
+]
+
+
 def register(app: typer.Typer) -> None:
     """Add the command."""
     app.command("accept", epilog=EPILOG)(accept_command)
@@ -48,6 +56,7 @@ def accept_command(
     inventory: InventoryOpt = None,
     runs: RunsOpt = DEFAULT_RUNS,
     acceptance_tests: TestsOpt = None,
+    across: AcrossOpt = False,
     evict_users: EvictOpt = False,
     ignore_lock: IgnoreLockOpt = False,
     ask_become_pass: AskBecomeOpt = False,
@@ -64,11 +73,14 @@ def accept_command(
     from rigctl.upgrade.left import say_left  # noqa: PLC0415
 
     fleet = with_sudo_password(load_fleet(inventory, rigs), asked=ask_become_pass)
+    if across:
+        fleet = _meeting(fleet, profile, inventory)
     say_left(runs, [rig.name for rig in fleet], console)
     asked: dict[str, Any] = {"rigs": rigs, "profile": profile, "inventory": str(inventory) if inventory else None}
     claim = Claim(evict_users=evict_users, ignore_lock=ignore_lock)
     asked |= {"evict_users": evict_users, "ignore_lock": ignore_lock}
     own = tuple(acceptance_tests) if acceptance_tests else beside(inventory or DEFAULT_INVENTORY)
+    asked["across"] = across
     asked["acceptance_tests"] = [str(folder) for folder in own]
     options = AcceptOptions(fleet, profile, runs, asked, acceptance_tests=own, claim=claim)
     run_dir = start_run(options)
@@ -84,3 +96,10 @@ def accept_command(
     else:
         print_record(console, outcome.record, path=run_dir.path)
     raise typer.Exit(outcome.record.exit_code)
+
+
+def _meeting(fleet: tuple[Rig, ...], profile: str, inventory: Path | None) -> tuple[Rig, ...]:
+    from rigctl.inventory import load_variables  # noqa: PLC0415
+    from rigctl.measure.across import VARIABLES, meeting  # noqa: PLC0415
+
+    return meeting(fleet, profile, load_variables(inventory, ",".join(rig.name for rig in fleet), VARIABLES))

@@ -100,11 +100,49 @@ def _train_all_s(spec: RigSpec) -> float | None:
     return 2 * START_S + tokens * (steps + TRAIN_ALL_STEPS["repeat_steps"]) / training.min_tokens_per_s
 
 
-def _train_all(spec: RigSpec, facts: Facts) -> dict[str, Any]:
+def _training_arguments(spec: RigSpec) -> dict[str, Any]:
     wanted = {"device", "model", "seq_len", "micro_batch", "grad_accum", "dtype", "threads"}
-    training = spec.training.model_dump(mode="json", include=wanted) if spec.training is not None else {}
-    arguments = {"training": training, "ranks": len(facts.gpus), "limit_s": TRAIN_ALL_RUN_S, **TRAIN_ALL_STEPS}
+    return spec.training.model_dump(mode="json", include=wanted) if spec.training is not None else {}
+
+
+def _train_all(spec: RigSpec, facts: Facts) -> dict[str, Any]:
+    arguments = {
+        "training": _training_arguments(spec),
+        "ranks": len(facts.gpus),
+        "limit_s": TRAIN_ALL_RUN_S,
+        **TRAIN_ALL_STEPS,
+    }
     return script("train_all", arguments, python="torch", needs_cards=True)
+
+
+ACROSS_WAIT_S, ACROSS_RUN_S = 900, 600
+"""The first rig waits so long for the last one, and training together is ended after so long, seconds."""
+ACROSS_STEPS = {"warmup_steps": 5, "measured_steps": 20}
+"""A network is slower than a bridge: steps enough for a median."""
+
+
+def _across_s(spec: RigSpec) -> float | None:
+    """Expect training with other rigs, waiting for them left out; None where nobody asked for it."""
+    training = spec.training
+    if training is None or spec.across is None:
+        return None
+    if training.min_tokens_per_s is None:
+        return ACROSS_RUN_S
+    tokens = training.seq_len * training.micro_batch * training.grad_accum
+    return 2 * START_S + tokens * sum(ACROSS_STEPS.values()) / training.min_tokens_per_s
+
+
+def _across(spec: RigSpec, facts: Facts) -> dict[str, Any]:
+    on_cards = spec.training is not None and spec.training.device == "cuda"
+    meeting = spec.across.model_dump(mode="json") if spec.across is not None else {}
+    arguments = {
+        "training": _training_arguments(spec),
+        "ranks": len(facts.gpus) if on_cards else 1,
+        "across": {**meeting, "wait_s": ACROSS_WAIT_S},
+        "limit_s": ACROSS_WAIT_S + ACROSS_RUN_S,
+        **ACROSS_STEPS,
+    }
+    return script("train_across", arguments, python="torch", needs_cards=on_cards)
 
 
 def _dcgm_s(_spec: RigSpec) -> float | None:
@@ -120,4 +158,5 @@ def _dcgm(_spec: RigSpec, _facts: Facts) -> dict[str, Any]:
 COMPUTE = Workload("compute", COMPUTE_LIMIT_S, _compute_s, _compute)
 GPU_MEMORY = Workload("gpu_memory", MEMORY_LIMIT_S, _memory_s, _memory)
 TRAIN_ALL = Workload("train_all", TRAIN_ALL_LIMIT_S, _train_all_s, _train_all)
+TRAIN_ACROSS = Workload("train_across", ACROSS_WAIT_S + ACROSS_RUN_S + 60, _across_s, _across)
 DCGM = Workload("dcgm", DCGM_LIMIT_S, _dcgm_s, _dcgm)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rigctl.measure.computing import COMPUTE, DCGM, GPU_MEMORY, TRAIN_ALL
+from rigctl.measure.computing import COMPUTE, DCGM, GPU_MEMORY, TRAIN_ACROSS, TRAIN_ALL
 from rigctl.measure.workload import Workload, script
 
 if TYPE_CHECKING:
@@ -98,5 +98,6 @@ WORKLOADS: tuple[Workload, ...] = (
     Workload("train", TRAINING_LIMIT_S, _training_s, _training),
     TRAIN_ALL,
     DCGM,
+    TRAIN_ACROSS,
 )
 """In the order in which they run, after the burns."""

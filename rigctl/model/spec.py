@@ -220,6 +220,8 @@ class TrainingSpec(_Literal):
     """Tokens/s of all cards together ÷ the sum of what each card trains alone."""
     min_p2p_gain: float | None = Field(default=None, gt=0)
     """Tokens/s of all cards together ÷ the same with P2P switched off (`NCCL_P2P_DISABLE=1`)."""
+    min_across_share: float | None = Field(default=None, gt=0, le=1)
+    """Tokens/s of several rigs together (step `train_across`) ÷ what each trains by itself, times their number."""
     min_tokens_per_joule: float | None = Field(default=None, gt=0)
     """Tokens/s of step `train` ÷ what its card draws, tokens/J."""
     provisional: bool = False
@@ -314,6 +316,18 @@ class SoftwareSpec(_Literal):
     """`pytorch_venv`: the virtual environment that holds PyTorch."""
 
 
+class AcrossSpec(_Literal):
+    """Training together with other rigs, where a run was asked for it: no file holds this, the command does."""
+
+    rigs: tuple[str, ...] = Field(strict=False, min_length=2)
+    """All that train together, this one included; the first is where they meet."""
+    rank: int = Field(ge=0)
+    """This rig's place among them."""
+    address: str
+    """Where the others find the first rig."""
+    port: int = Field(gt=0, lt=65536)
+
+
 class RigSpec(_Literal):
     """The spec of one rig: class file, host exceptions and role variables put together."""
 
@@ -326,6 +340,7 @@ class RigSpec(_Literal):
     training: TrainingSpec | None = None
     host_memory: HostMemorySpec | None = None
     compute: ComputeSpec | None = None
+    across: AcrossSpec | None = None
     allow_step_load: bool = False
     sources: dict[str, str] = Field(default_factory=dict)
     software: SoftwareSpec
@@ -338,7 +353,7 @@ class RigSpec(_Literal):
         return f"{self.origin}: {key}" + (f" ({stated})" if stated else "")
 
 
-Workload = Literal["disk", "host_memory", "p2p", "compute", "gpu_memory", "train_all", "dcgm"]
+Workload = Literal["disk", "host_memory", "p2p", "compute", "gpu_memory", "train_all", "train_across", "dcgm"]
 """What a profile can ask for beside burns and training; each is one step of that name, in this order."""
 
 

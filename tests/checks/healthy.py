@@ -33,6 +33,7 @@ from rigctl.model.reading import (
     ToolFacts,
 )
 from rigctl.model.spec import (
+    AcrossSpec,
     ComputeSpec,
     HostMemorySpec,
     LimitsSpec,
@@ -63,7 +64,7 @@ PROFILE = ProfileSpec(
     gpu_burn_seconds=30,
     all_burn_seconds=15,
     train=True,
-    workloads=("disk", "host_memory", "p2p", "compute", "gpu_memory", "train_all", "dcgm"),
+    workloads=("disk", "host_memory", "p2p", "compute", "gpu_memory", "train_all", "train_across", "dcgm"),
     sample_hz=2,
     wakes=2,
     wake_rest_seconds=2,
@@ -166,6 +167,7 @@ def spec(**changes: Any) -> RigSpec:
         "allow_step_load": True,
         "sources": {"limits.max_settled_gpu_temp_c": "58 and 55 °C were seen"},
         "host_memory": HostMemorySpec(),
+        "across": AcrossSpec(rigs=("rig1", "rig2"), rank=0, address="192.0.2.1", port=29_400),
         "origin": "group_vars/class_dual_3090ti/spec.yml",
         **groups,
         **changes,

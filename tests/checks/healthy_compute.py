@@ -97,6 +97,21 @@ def train_all(**changes: Any) -> str:
     return json.dumps(told | changes)
 
 
+def across(**changes: Any) -> str:
+    """`train_across.json` of two rigs with two cards each."""
+    told = {
+        "torch": "2.0.1+cu117",
+        "device": "cuda",
+        "model": "gpt2_medium",
+        "rigs": 2,
+        "ranks": 4,
+        "together": together(24_000.0),
+        "weights_agree": True,
+        "interface": "enp5s0",
+    }
+    return json.dumps(told | changes)
+
+
 def diagnosis(*statuses: str, **changes: Any) -> str:
     """`dcgm.json` with one test on each card, in the form of DCGM 3; `statuses` are theirs."""
     results = [
@@ -113,6 +128,7 @@ LOGS = {
     "compute.json": compute(),
     "gpu_memory.json": gpu_memory(),
     "train_all.json": train_all(),
+    "train_across.json": across(),
     "dcgm.json": diagnosis(),
 }
 COMPUTE: dict[str, Any] = {
@@ -129,5 +145,6 @@ TRAINING: dict[str, Any] = {
     "min_all_tokens_per_s": 12_065,
     "min_scaling_share": 0.81,
     "min_p2p_gain": 1.04,
+    "min_across_share": 0.7,
     "min_tokens_per_joule": 13.9,
 }

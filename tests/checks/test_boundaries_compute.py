@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from rigctl.checks import compute, gpu_memory, joules, losses, rates, second_opinion, training
+from rigctl.checks import across, compute, gpu_memory, joules, losses, rates, second_opinion, training
 from rigctl.checks.load import NoLoad
 from rigctl.checks.rates import Floor, Rate, judge_rate
 from rigctl.checks.say import Say
@@ -301,6 +301,47 @@ def test_together_cards_are_hardly_faster_than_by_themselves(rate, verdict):
     each = [c.alone(i, tokens_per_s=5000.0) for i in range(2)]
     text = c.train_all(alone=each, together=c.together(rate))
     assert training.scaling(h.spec(), told("train_all", text), None)[0].verdict is verdict
+
+
+@pytest.mark.parametrize(
+    ("changes", "verdict"),
+    [
+        ({"together": c.together(0.7 * 2 * 15_030.0)}, PASS),
+        ({"together": c.together(0.699 * 2 * 15_030.0)}, FAIL),
+        ({"together": c.together(1.1 * 2 * 15_030.0)}, PASS),
+        ({"together": c.together(1.101 * 2 * 15_030.0)}, ERROR),
+        ({"weights_agree": False}, FAIL),
+        ({"device": "cpu"}, ERROR),
+        ({"model": "gpt_tiny"}, ERROR),
+        ({"rigs": 3, "ranks": 6}, ERROR),
+        ({"ranks": 5}, ERROR),
+        ({"ranks": 2}, ERROR),
+    ],
+)
+def test_rigs_that_train_together(changes, verdict):
+    assert across.across(h.spec(), told("train_across", c.across(**changes)), None)[0].verdict is verdict
+
+
+@pytest.mark.parametrize(
+    ("spec", "verdict"),
+    [
+        (h.spec(across=None), SKIP),
+        (h.spec(training=None), SKIP),
+        (h.spec(across=h.spec().across.model_copy(update={"rigs": ("a", "b", "c")})), ERROR),
+    ],
+)
+def test_rigs_train_together_where_that_is_asked(spec, verdict):
+    assert across.across(spec, h.readings(), None)[0].verdict is verdict
+
+
+@pytest.mark.parametrize(("gpus", "lacks"), [(1, "train.json"), (2, "train_all.json")])
+def test_what_a_rig_trains_by_itself_is_its_measure(gpus, lacks):
+    spec = h.spec(parts={"gpu_count": gpus})
+    text = c.across(ranks=2 * gpus, together=c.together(11_000.0))
+    whole = {**h.readings().logs, "train_across.json": text}
+    assert across.across(spec, h.readings(logs=whole), None)[0].verdict is (PASS if gpus == 1 else FAIL)
+    del whole[lacks]
+    assert across.across(spec, h.readings(logs=whole), None)[0].verdict is ERROR
 
 
 def test_where_nothing_joins_the_cards_p2p_brings_nothing():

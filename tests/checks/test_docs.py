@@ -25,6 +25,7 @@ JUDGED_BY_NOBODY = {
                  "measured_steps", "provisional"},
     "compute": {"device", "layer_batch", "matmul_n", "stream_mib", "threads"},
     "host_memory": {"seconds", "share_of_free"},
+    "across": {"rigs", "rank", "address", "port"},
     "wall_meter": {"channel", "command", "form", "required", "ups", "url"},
 }  # fmt: skip
 """What the groups of a spec hold beside limits: what a workload or a meter is, not what it must show."""

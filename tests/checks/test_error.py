@@ -93,6 +93,7 @@ ERRORS = {
     **{check: {"logs": h.without_logs("compute.json")} for check in compute.FIGURES},
     "memory.gpu_pattern": {"logs": h.without_logs("gpu_memory.json")},
     **{check: {"logs": h.without_logs("train_all.json")} for check in TRAINED_TOGETHER},
+    "throughput.across": {"logs": h.without_logs("train_across.json")},
     "throughput.tokens_per_joule": {"logs": h.without_logs("train.json")},
     "measure.second_opinion": {"logs": h.without_logs("dcgm.json")},
 }
@@ -235,7 +236,7 @@ def test_parts_that_the_spec_does_not_name_are_skipped():
     spec = h.spec(parts={"links": ()}, limits={"max_cpu_temp_c": None}, training=None, compute=None)
     skipped = {v.check for v in all_verdicts(spec, baseline=h.baseline()) if v.verdict is Verdict.SKIP}
     links = {"topology.nvlink", "topology.nvlink_speed", "topology.nvlink_errors", "topology.p2p_access"}
-    trained = {"throughput.training", "throughput.tokens_per_joule", *TRAINED_TOGETHER}
+    trained = {"throughput.training", "throughput.across", "throughput.tokens_per_joule", *TRAINED_TOGETHER}
     computed = {*compute.FIGURES, "memory.gpu_pattern"}
     assert skipped == {*links, *trained, *computed, *NOT_BUILT_IN, "thermals.cpu_temp"}
 

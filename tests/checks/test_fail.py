@@ -79,6 +79,7 @@ def computed_fails():
         "throughput.scaling": told(
             "train_all.json", c.train_all(together=c.together(12_500.0), without_p2p=c.together(11_500.0))
         ),
+        "throughput.across": told("train_across.json", c.across(together=c.together(20_000.0))),
         "throughput.p2p_gain": told("train_all.json", c.train_all(without_p2p=c.together(15_100.0))),
         "throughput.loss": told("train_all.json", c.train_all(alone=other)),
         "throughput.tokens_per_joule": under_load_of("train", power_w=640.0),

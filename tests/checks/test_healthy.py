@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rigctl.checks import (
+    across,
     brake,
     burn,
     clock,
@@ -127,6 +128,7 @@ def all_verdicts(  # noqa: PLR0913 - what a run knows of a rig, each part replac
         training.p2p_gain(spec, readings, baseline),
         training.scaling(spec, readings, baseline),
         training.together(spec, readings, baseline),
+        across.across(spec, readings, baseline),
         second_opinion.second_opinion(spec, readings),
         software.cuda_toolkit(spec, readings),
         measure.telemetry(readings, profile),

@@ -88,12 +88,21 @@ def together(ranks: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _launch(arguments: dict[str, Any], *, alone: bool, environment: dict[str, str]) -> list[dict[str, Any]]:
-    """Run one torchrun; what each rank wrote, in the order of ranks."""
+    """Run one torchrun on this rig alone; what each rank wrote, in the order of ranks."""
+    place = ["--nnodes", "1", "--master_addr", "127.0.0.1", "--master_port", str(_free_port())]
+    return launch({**arguments, "alone": alone}, place, environment)
+
+
+def launch(arguments: dict[str, Any], place: list[str], environment: dict[str, str]) -> list[dict[str, Any]]:
+    """Run torchrun with its words for `place`; what each rank of this rig wrote, in the order of ranks.
+
+    Raises:
+        ScriptError: it did not start, failed or did not end; or a rank says why.
+    """
     ranks = int(arguments["ranks"])
     with tempfile.TemporaryDirectory(prefix="rigctl-train-") as folder:
-        work = {**arguments, "alone": alone, "folder": folder}
-        words = ["--nnodes", "1", "--nproc_per_node", str(ranks), "--master_addr", "127.0.0.1"]
-        words += ["--master_port", str(_free_port()), "-m", MODULE]
+        work = {**arguments, "folder": folder}
+        words = [*place, "--nproc_per_node", str(ranks), "-m", MODULE]
         argv = [sys.executable, "-m", "torch.distributed.run", *words, "--worker", json.dumps(work)]
         status = _run(argv, environment, float(arguments["limit_s"]))
         found = [_read(Path(folder) / f"{rank}.json") for rank in range(ranks)]
@@ -101,7 +110,7 @@ def _launch(arguments: dict[str, Any], *, alone: bool, environment: dict[str, st
         raise ScriptError(str(bad["error"]), str(bad["hint"]))
     if status != 0 or any(one is None for one in found):
         what = "did not end in its time" if status is None else f"ended with status {status}"
-        raise ScriptError(f"torchrun over {ranks} cards {what}", "see train_all.log; is NCCL there (a CUDA build)?")
+        raise ScriptError(f"torchrun over {ranks} cards {what}", "see the step's log; is NCCL there (a CUDA build)?")
     return [one for one in found if one is not None]
 
 
@@ -152,7 +161,7 @@ def work(arguments: dict[str, Any]) -> dict[str, Any]:
         if arguments["alone"]:
             answer["alone"] = {**one.identity, **_alone(arguments, training)}
             distributed.barrier()
-        rates, trainer = _together(arguments, training, rank)
+        rates, trainer = _together(arguments, training, int(os.environ["RANK"]))
         return answer | {"together": rates, "weights_agree": _agree(list(trainer.model.weights.values()))}
     finally:
         distributed.destroy_process_group()

@@ -63,6 +63,15 @@ ENTRIES = (
         fix=_LINKS,
     ),
     CheckInfo(
+        "throughput.across",
+        "what the network leaves of the pace of several rigs that train together",
+        ("train_across",),
+        nvml=False,
+        requires=("PyTorch", "two rigs or more, and `rigctl accept --across`"),
+        limit_from=("training.min_across_share", *_HISTORY),
+        fix="see network.link on each of them, and throughput.train_all",
+    ),
+    CheckInfo(
         "throughput.p2p_gain",
         "how much faster training is with P2P than without",
         _ALL,
