@@ -1,0 +1,1 @@
+"""How the tables of the index became what they are; Alembic reads this folder."""

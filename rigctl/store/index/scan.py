@@ -1,0 +1,188 @@
+"""From one run directory to what the index keeps of it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rigctl.model.past import CardPart, Cause, Parts, Past, Point, WaiverSaid
+from rigctl.model.reading import Facts
+from rigctl.model.verdict import Verdict
+from rigctl.store.canonical import dumps
+from rigctl.store.lines import read_model
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rigctl.model.run import RunInfo, RunRig
+    from rigctl.model.verdict import Record, RigRecord
+    from rigctl.store.outcome import JournalEntry
+    from rigctl.store.rundir import RunDir
+
+ROOM = re.compile(r"(?:room|ambient|coolant)[^.;]*?(-?\d+(?:\.\d+)?) °C")
+"""How checks of the cooling say what the room or the coolant had."""
+_COOLING = "thermals.resistance"
+_ENDS = ("step_started", "verify_started")
+
+
+@dataclass(frozen=True)
+class Scanned:
+    """One run."""
+
+    pasts: tuple[Past, ...]
+    points: dict[str, tuple[Point, ...]]
+    """By rig."""
+
+
+def scan(run: RunDir) -> Scanned:
+    """Read a run.
+
+    Raises:
+        UsageError: something of it is damaged or missing; the message names it.
+    """
+    info = run.read_info()
+    if not run.has_record:
+        return Scanned((), {})
+    record = run.read_record()
+    asked = {one.name: one for one in info.rigs}
+    seconds = _seconds(run.journal_entries())
+    pasts, points = [], {}
+    for rig in record.rigs:
+        facts = _facts(run.path / rig.name / "facts.json")
+        pasts.append(_past(info, record, rig, asked.get(rig.name), facts, seconds.get(rig.name, {})))
+        points[rig.name] = _points(record, rig, facts)
+    pasts += [
+        Past(**_of_run(info, record), rig=one.name, rig_class=one.rig_class, verdict=None, busy=one.users)
+        for one in record.busy
+    ]
+    return Scanned(tuple(pasts), points)
+
+
+def _of_run(info: RunInfo, record: Record) -> dict[str, str]:
+    return {
+        "run_id": record.run_id,
+        "kind": info.kind,
+        "profile": record.profile,
+        "started_at": record.started_at,
+        "ended_at": record.ended_at,
+        "rigctl_version": record.rigctl_version,
+    }
+
+
+def _past(  # noqa: PLR0913, PLR0917 - all that is known of a rig in a run
+    info: RunInfo,
+    record: Record,
+    rig: RigRecord,
+    asked: RunRig | None,
+    facts: Facts | None,
+    seconds: dict[str, float],
+) -> Past:
+    profile = asked.profile if asked is not None else None
+    return Past(
+        **_of_run(info, record),
+        rig=rig.name,
+        rig_class=rig.rig_class,
+        verdict=rig.verdict,
+        counts=rig.counts,
+        causes=tuple(
+            Cause(check=one.check, subject=one.subject, verdict=one.verdict, reason=one.reason, fix=one.fix)
+            for one in rig.causes
+        ),
+        simulated=rig.simulated,
+        burnt=profile is not None and profile.gpu_burn_seconds > 0,
+        left=rig.left,
+        parts=_parts(rig, asked, facts),
+        waivers=tuple(
+            WaiverSaid(check=one.check, subject=one.subject, until=one.waived_until)
+            for one in rig.verdicts
+            if one.verdict is Verdict.WAIVED and one.waived_until is not None
+        ),
+        seconds=seconds,
+    )
+
+
+def _parts(rig: RigRecord, asked: RunRig | None, facts: Facts | None) -> Parts:
+    spec = hashlib.sha256(dumps(asked.spec).encode()).hexdigest()[:16] if asked is not None else ""
+    if facts is None:
+        return Parts(spec=spec)
+    return Parts(
+        driver=facts.driver.loaded,
+        kernel=facts.kernel or None,
+        bios=facts.bios_version,
+        spec=spec,
+        ambient_c=_ambient(rig),
+        cards=tuple(
+            CardPart(
+                uuid=gpu.uuid,
+                subject=gpu.subject,
+                slot=f"slot{gpu.slot}",
+                model=gpu.name,
+                vbios=gpu.vbios,
+                power_limit_w=gpu.power_limit_w,
+            )
+            for gpu in facts.gpus
+        ),
+    )
+
+
+def _ambient(rig: RigRecord) -> float | None:
+    said = [match for one in rig.verdicts if one.check == _COOLING and (match := ROOM.search(one.reason))]
+    return float(said[0][1]) if said else None
+
+
+def _points(record: Record, rig: RigRecord, facts: Facts | None) -> tuple[Point, ...]:
+    cards = {gpu.subject: gpu for gpu in facts.gpus} if facts is not None else {}
+    found: dict[tuple[str, str], Point] = {}
+    for one in rig.verdicts:
+        if not _number(one.found):
+            continue
+        card = cards.get(one.subject)
+        found[one.check, one.subject] = Point(
+            run_id=record.run_id,
+            ended_at=record.ended_at,
+            profile=record.profile,
+            check=one.check,
+            subject=one.subject,
+            slot=f"slot{card.slot}" if card is not None else None,
+            uuid=card.uuid if card is not None else None,
+            found=float(one.found),  # type: ignore[arg-type] # a number, as just asked
+            unit=one.unit,
+            verdict=one.verdict,
+            limit=float(one.expected) if _number(one.expected) else None,  # type: ignore[arg-type]
+        )
+    return tuple(found.values())
+
+
+def _number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _facts(path: Path) -> Facts | None:
+    return read_model(path, Facts) if path.exists() else None
+
+
+def _seconds(journal: tuple[JournalEntry, ...]) -> dict[str, dict[str, float]]:
+    """How long each step of each rig took, seconds, by the controller's monotonic clock."""
+    found: dict[str, dict[str, float]] = {}
+    since: dict[str, tuple[str, float]] = {}
+    for entry in journal:
+        rig = entry.detail.get("rig")
+        if entry.event not in _ENDS or not isinstance(rig, str):
+            continue
+        if rig in since:
+            step, began = since.pop(rig)
+            # The clock begins anew with the controller's boot: a resumed run may go back.
+            if entry.t_mono_s >= began:
+                steps = found.setdefault(rig, {})
+                steps[step] = round(steps.get(step, 0.0) + entry.t_mono_s - began, 3)
+        if entry.event == "step_started":
+            since[rig] = (str(entry.detail.get("step")), entry.t_mono_s)
+    return found
+
+
+def document(past: Past) -> str:
+    """A `Past` as the index keeps it."""
+    return json.dumps(past.model_dump(mode="json"), separators=(",", ":"), ensure_ascii=False)
