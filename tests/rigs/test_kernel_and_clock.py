@@ -20,9 +20,6 @@ RIG = "rig2"
     [
         ("clock_drift", "kernel.clock", "ahead of the controller's"),
         ("time_sync_off", "kernel.time_sync", "no time service is on"),
-        ("xid_48", "kernel.xid", "double bit error"),
-        ("xid_74", "kernel.xid", "NVLink: fatal error"),
-        ("xid_119", "kernel.xid", "waiting for RPC response"),
     ],
 )
 def test_without_load(fleet: Fleet, fault: str, check: str, said: str) -> None:
@@ -31,6 +28,19 @@ def test_without_load(fleet: Fleet, fault: str, check: str, said: str) -> None:
     assert accepted.causes(RIG) == {check}
     assert any(said in v["reason"] for v in accepted.of(RIG, "fail").values())
     assert accepted.exit_code == 1
+
+
+def test_every_xid_of_this_boot_is_named(fleet: Fleet) -> None:
+    """The kernel's log keeps them all: each is named beside those before it."""
+    for number, text in ((48, "double bit error"), (74, "NVLink: fatal error"), (119, "waiting for RPC response")):
+        faults.apply(fleet.state.directory, RIG, f"xid_{number}", {})
+        accepted = fleet.accept("rest", RIG)
+        assert accepted.causes(RIG) == {"kernel.xid"}
+        assert accepted.exit_code == 1
+        found = accepted.of(RIG, "fail").values()
+        assert any(str(number) in str(v["found"]).split(", ") for v in found if v["check"] == "kernel.xid")
+        kernel = (accepted.run / RIG / "kernel.jsonl").read_text(encoding="utf-8")
+        assert text in kernel
 
 
 @pytest.mark.parametrize("fault", ["xid_13", "xid_31"])
