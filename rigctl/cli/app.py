@@ -19,11 +19,13 @@ from rigctl.cli import (
     bundle,
     certificate,
     check,
+    compare,
     compat,
     demo,
     doctor,
     evidence,
     health,
+    history,
     identify,
     init,
     judge,
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
 _COMMANDS = (
-    *(demo, init, bootstrap, doctor, provision, check, accept, judge, report, upgrade),
+    *(demo, init, bootstrap, doctor, provision, check, accept, judge, report, history, compare, upgrade),
     *(power, identify, evidence, certificate, health, spec, compat, bundle, sim),
 )
 """In the order of the help page."""

@@ -35,6 +35,7 @@ LAYERS = {
     "rigctl.inventory": 3,
     "rigctl.report": 3,
     "rigctl.store": 3,
+    "rigctl.trends": 3,
     "rigctl.checks": 2,
     "rigctl.parse": 2,
     "rigctl.errors": 1,
