@@ -83,6 +83,11 @@ def test_a_card_is_below_a_port_of_its_own_and_a_missing_one_is_not_listed(daemo
     assert not bus.place(bus_id, daemon.paths.sys)["listed"]
 
 
+def test_every_device_of_the_bus_says_what_it_is(daemon):
+    listed = sorted((daemon.paths.sys / "bus/pci/devices").iterdir())
+    assert [device.joinpath("class").read_text().strip() for device in listed] == ["0x060400"] * 2 + ["0x030000"] * 2
+
+
 def test_a_card_falls_off_the_bus_once_and_comes_back_when_taken_back(daemon):
     state = apply(daemon, "falls_off_bus", slot="2")
     assert (state["gpu.1.lost"], state["driver.hangs"]) == ("1", "0")

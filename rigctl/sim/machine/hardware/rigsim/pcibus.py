@@ -19,6 +19,8 @@ CORRECTABLE = ("RxErr", "BadTLP", "BadDLLP", "Rollover", "Timeout", "NonFatalErr
 UNCORRECTABLE = ("DLP", "SDES", "TLP", "FCP", "CmpltTO", "CmpltAbrt", "RxOF", "MalfTLP", "ECRC", "UnsupReq")
 """Names in the files of the kernel's drivers/pci/pcie/aer.c, in their order."""
 ONE_NODE = "0"
+VGA_CARD, BRIDGE = "0x030000\n", "0x060400\n"
+"""What a device is, as include/linux/pci_ids.h numbers it."""
 
 
 def root_port(slot: int) -> str:
@@ -52,6 +54,9 @@ def prepare(paths: Paths, identity: Mapping[str, Any]) -> None:
             _count(device, 0)
         (handled / f"{port}:pcie002").mkdir(exist_ok=True)
         _link(paths, place.parent)
+        # Every device has one: gloo, which joins training processes, gives up at the first that has none.
+        write_atomically(place / "class", VGA_CARD)
+        write_atomically(place.parent / "class", BRIDGE)
     online = paths.sys / "devices/system/node/online"
     online.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(online, f"0-{len(sockets) - 1}\n" if len(sockets) > 1 else f"{ONE_NODE}\n")
