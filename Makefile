@@ -1,7 +1,7 @@
 # The developer's loop. `make demo` and `make test` set everything up by themselves on a fresh machine.
 .POSIX:
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-real unit rigs fuzz mutants molecule lint format bench sizes check-pages lock clean
+.PHONY: help setup setup-tests demo test test-all test-real unit rigs fuzz mutants molecule lint format bench sizes check-pages lock clean
 
 BIN := .venv/bin
 # Simulated rigs are containers with a systemd of their own: that takes root. What says where packages come from goes along.
@@ -20,18 +20,21 @@ setup:  ## system packages and .venv (every target below calls it; instant when 
 demo: setup  ## two simulated rigs: provisioned, accepted, reported, taken down (DEMO='--fault pump_dead' and so on)
 	@$(AS_ROOT) $(BIN)/rigctl demo $(DEMO)
 
-test: setup  ## unit tests, tests on simulated rigs without the slow ones, molecule (at most 20 minutes)
+setup-tests:
+	@tools/setup.sh tests
+
+test: setup-tests  ## unit tests, tests on simulated rigs without the slow ones, molecule (at most 20 minutes)
 	$(AS_ROOT) $(BIN)/python -m pytest -m 'not slow' --durations=15
 	@$(MAKE) --no-print-directory molecule
 
-test-all: setup  ## the slow tests on simulated rigs and all scenarios of molecule too
+test-all: setup-tests  ## the slow tests on simulated rigs and all scenarios of molecule too
 	$(AS_ROOT) $(BIN)/python -m pytest -m 'not real' --durations=30
 	@$(MAKE) --no-print-directory molecule SCENARIOS=all
 
 test-real: setup  ## NVIDIA's own packages of Debian: fetches 2 GB, DKMS and nvcc really compile
 	$(AS_ROOT) $(BIN)/python -m pytest -m real --durations=10
 
-unit: setup  ## the tests that need no rigs (seconds)
+unit: setup-tests  ## the tests that need no rigs (seconds)
 	$(BIN)/python -m pytest -m 'not rigs'
 
 rigs: setup  ## the tests on simulated rigs alone

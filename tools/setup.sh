@@ -2,6 +2,7 @@
 # Makes a fresh Debian (12 or newer) or Ubuntu (24.04 or newer) ready for `make demo` and `make test`:
 #   tools/setup.sh            system packages and .venv
 #   tools/setup.sh python     .venv alone (enough for `make lint`)
+#   tools/setup.sh tests      what the tests need besides: a PostgreSQL server's programs (no server is left running)
 #   tools/setup.sh --force    install all of .venv again
 # Installs only what is missing; a call that finds everything in place ends at once.
 # PYTHON=…: the interpreter for .venv (3.11 or newer).
@@ -56,6 +57,18 @@ note_missing() {
     done
 }
 
+# Debian's package makes a cluster and starts it unless it is told not to; the tests start a server of their own.
+test_needs() {
+    for server in /usr/lib/postgresql/*/bin/initdb; do
+        [ ! -x "$server" ] || return 0
+    done
+    if [ ! -e /etc/postgresql-common/createcluster.conf ]; then
+        as_root mkdir -p /etc/postgresql-common
+        printf 'create_main_cluster = false\n' | as_root tee /etc/postgresql-common/createcluster.conf >/dev/null
+    fi
+    missing="$missing postgresql"
+}
+
 # A Python with venv and pip's bootstrap; Debian splits those off, so asking for the version alone is not enough.
 # 3.11 to 3.13 are what ansible-core supports; a newer one is taken only where there is nothing else.
 find_python() {
@@ -82,6 +95,7 @@ install_packages() {
 
 system() {
     note_missing
+    [ "$part" != tests ] || test_needs
     find_python >/dev/null || missing="$missing python3 python3-venv"
     [ -z "$missing" ] || install_packages
 }
@@ -108,8 +122,8 @@ part=all
 for word in "$@"; do
     case $word in
         --force) force=yes ;;
-        python | system) part=$word ;;
-        *) die "unknown word: $word" "tools/setup.sh [system|python] [--force]" ;;
+        python | system | tests) part=$word ;;
+        *) die "unknown word: $word" "tools/setup.sh [system|python|tests] [--force]" ;;
     esac
 done
 [ "$part" = python ] || system

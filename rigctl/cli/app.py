@@ -29,6 +29,7 @@ from rigctl.cli import (
     identify,
     init,
     judge,
+    nightly,
     power,
     provision,
     report,
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
 _COMMANDS = (
-    *(demo, init, bootstrap, doctor, provision, check, accept, judge, report, history, compare, upgrade),
+    *(demo, init, bootstrap, doctor, provision, check, accept, judge, report, history, compare, upgrade, nightly),
     *(power, identify, evidence, certificate, health, spec, compat, bundle, sim),
 )
 """In the order of the help page."""

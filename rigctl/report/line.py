@@ -18,7 +18,7 @@ def morning_line(record: Record) -> str:
     when = span(record.started_at, record.ended_at)
     if numbers["failed"] or numbers["unmeasured"] or not total:
         head = _bad_head(numbers, total)
-        told = [_rig_lines(r) for r in rigs_worst_first(record) if causes(r)]
+        told = [rig_lines(r) for r in rigs_worst_first(record) if causes(r)]
         return "\n".join([f"rigctl: {head} ({when})", *told, *_busy_lines(record)])
     extras = [
         f"{several(len(of_verdict(record, Verdict.WARN)), 'warning')}",
@@ -43,9 +43,19 @@ def _bad_head(numbers: dict[str, int], total: int) -> str:
     return " · ".join([*parts, f"{numbers['ok']} ok"])
 
 
-def _rig_lines(rig: RigRecord) -> str:
+def rig_lines(rig: RigRecord, changed: str = "", link: str = "") -> str:
+    """Return what was seen on a rig that needs somebody, and what to do.
+
+    Args:
+        rig: The rig; it has a cause.
+        changed: What else changed since the last pass; left out where empty.
+        link: Where more stands; left out where empty.
+    """
     first, *others = causes(rig)
     mark = "FAIL" if rig.verdict is Verdict.FAIL else "??  "
     more = f"; and {several(len(others), 'other cause')}" if others else ""
     left = f" Left: {plain(rig.left)}." if rig.left else ""
-    return f"{mark} {first.where}: {first.sentence}{more}\n  do: {plain(first.verdict.fix) or 'see the report'}.{left}"
+    since = f"  since last pass: {plain(changed)}\n" if changed else ""
+    more_at = f" → {link}" if link else ""
+    do = f"  do: {plain(first.verdict.fix) or 'see the report'}.{left}{more_at}"
+    return f"{mark} {first.where}: {first.sentence}{more}\n{since}{do}"

@@ -1,0 +1,322 @@
+"""`rigctl nightly`: plan, carry out, install and watch the acceptances of every night."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rigctl.cli.common import (
+    DEFAULT_RUNS,
+    InventoryOpt,
+    JsonOpt,
+    RigsArg,
+    RunsOpt,
+    console,
+    emit_json,
+    print_rigctl_error,
+)
+from rigctl.errors import ExitCode, RigctlError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rigctl.model.verdict import Record
+    from rigctl.nightly.planner import Night
+    from rigctl.nightly.settings import Park
+
+PLAN = "Example: rigctl nightly plan"
+RUN = "Example: rigctl nightly run --now"
+REMIND = "Example: rigctl nightly remind"
+INSTALL = "Example: rigctl nightly install -i /srv/rigs/inventory --runs /srv/rigs/runs"
+REMOVE = "Example: rigctl nightly remove"
+STATUS = "Example: rigctl nightly status --json"
+SystemOpt = Annotated[bool, typer.Option("--system", help="The system's systemd, as root; else that of your own user.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    group = typer.Typer(no_args_is_help=True, help="Accept the rigs every night, and tell in the morning what changed.")
+    for name, command, epilog in (
+        ("plan", plan_command, PLAN),
+        ("run", run_command, RUN),
+        ("remind", remind_command, REMIND),
+        ("install", install_command, INSTALL),
+        ("remove", remove_command, REMOVE),
+        ("status", status_command, STATUS),
+    ):
+        group.command(name, epilog=epilog)(command)
+    app.add_typer(group, name="nightly")
+
+
+def plan_command(
+    rigs: RigsArg = "all", inventory: InventoryOpt = None, runs: RunsOpt = DEFAULT_RUNS, as_json: JsonOpt = False
+) -> None:
+    """Show which rig gets which profile when; exit code 1 when some rig does not fit into the night."""
+    from rigctl.nightly.settings import load_park  # noqa: PLC0415 - keeps `rigctl --help` fast
+
+    park = load_park(inventory, rigs)
+    night = _planned(park, runs, park.spec.window.seconds)
+    begin = _begin(park)
+    if as_json:
+        emit_json(_as_json(night, begin))
+    else:
+        _print_plan(night, begin, park)
+    raise typer.Exit(ExitCode.FAILED if night.left_out else ExitCode.OK)
+
+
+def run_command(
+    rigs: RigsArg = "all",
+    inventory: InventoryOpt = None,
+    runs: RunsOpt = DEFAULT_RUNS,
+    now: Annotated[
+        bool, typer.Option("--now", help="Begin now, whatever the window says, for as long as it is.")
+    ] = False,
+    catch_up: Annotated[
+        bool, typer.Option("--catch-up", help="Outside the window do nothing and call it well: for the timer.")
+    ] = False,
+    as_json: JsonOpt = False,
+) -> None:
+    """Carry the night out: acceptances, the morning line, messages, the heartbeat."""
+    from rigctl.nightly.night import Night, only_one, records_of, require_window  # noqa: PLC0415
+    from rigctl.nightly.sending import require_secrets  # noqa: PLC0415
+    from rigctl.nightly.settings import load_park  # noqa: PLC0415
+
+    park = load_park(inventory, rigs)
+    left = park.spec.window.seconds if now else _left(park, _local())
+    if catch_up and left <= 0:
+        console.print("the window is over; the next night is the next chance")
+        return
+    require_window(left)
+    require_secrets(park.spec)
+    with only_one(runs):
+        _beat(park, "start")
+        try:
+            planned = _planned(park, runs, left)
+            words = ("--runs", str(runs), *(("-i", str(inventory)) if inventory is not None else ()))
+            night = Night(park, runs, words, lambda text: console.print(text, markup=False, soft_wrap=True))
+            for one in planned.left_out:
+                night.say(f"{one.wish.rig}: left out: {one.reason}")
+            carried = night.carry_out([slot.wish for slot in planned.slots], left)
+            records = records_of(carried, runs)
+        except BaseException:
+            _beat(park, "fail")
+            raise
+        left_out = {one.wish.rig: one.reason for one in planned.left_out}
+        left_out |= {one.wish.rig: one.why_not for one in carried if one.run_id is None}
+        code = _tell(park, runs, records, left_out, as_json=as_json)
+        heard = _beat(park, "", f"{len(records)} runs, {len(left_out)} left out")
+    raise typer.Exit(code or (ExitCode.OK if heard else ExitCode.UNMEASURED))
+
+
+def remind_command(rigs: RigsArg = "all", inventory: InventoryOpt = None, runs: RunsOpt = DEFAULT_RUNS) -> None:
+    """Tell again what has stayed bad for longer than the park's reminder_hours; the timer asks every hour."""
+    from rigctl.nightly import store  # noqa: PLC0415
+    from rigctl.nightly.sending import send  # noqa: PLC0415
+    from rigctl.nightly.settings import load_park  # noqa: PLC0415
+    from rigctl.nightly.telling import reminders  # noqa: PLC0415
+
+    park = load_park(inventory, rigs)
+    told, messages = reminders(store.read(runs), park.spec, _local())
+    send(messages, park.spec.notify)
+    if messages:
+        store.write(runs, told)
+    for message in messages:
+        typer.echo(f"{message.title}\n{message.body}")
+
+
+def install_command(
+    rigs: RigsArg = "all",
+    inventory: InventoryOpt = None,
+    runs: RunsOpt = DEFAULT_RUNS,
+    system: SystemOpt = False,
+    show: Annotated[bool, typer.Option("--show", help="Print the units, and install nothing.")] = False,
+) -> None:
+    """Install the timers: the night at the window's begin, and reminders; missed nights are caught up in the window."""
+    from rigctl.inventory import DEFAULT_INVENTORY  # noqa: PLC0415
+    from rigctl.nightly.settings import load_park  # noqa: PLC0415
+    from rigctl.nightly.systemd import NIGHT, Place, install, units  # noqa: PLC0415
+
+    park = load_park(inventory, rigs)
+    place = Place.of(system=system)
+    words = (rigs, "-i", str((inventory or DEFAULT_INVENTORY).absolute()), "--runs", str(runs.absolute()))
+    files = units(park.spec, words, Path.cwd(), place)
+    if show:
+        for name, text in files.items():
+            typer.echo(f"# {place.folder / name}\n{text}")
+        return
+    install(files, place)
+    typer.echo(
+        f"{NIGHT}.timer begins the night at {park.spec.window.begin:%H:%M}; secrets go into {place.environment_file}"
+    )
+
+
+def remove_command(system: SystemOpt = False) -> None:
+    """Stop the timers and take them away; runs and what was told stay."""
+    from rigctl.nightly.systemd import Place, remove  # noqa: PLC0415
+
+    gone = remove(Place.of(system=system))
+    typer.echo(f"removed {', '.join(gone)}" if gone else "there was none")
+
+
+def status_command(
+    rigs: RigsArg = "all",
+    inventory: InventoryOpt = None,
+    runs: RunsOpt = DEFAULT_RUNS,
+    system: SystemOpt = False,
+    as_json: JsonOpt = False,
+) -> None:
+    """Say when the next night is, and how old each rig's last verdict is; an old one is a finding (exit code 1)."""
+    from rigctl.nightly.settings import load_park  # noqa: PLC0415
+    from rigctl.nightly.status import ages  # noqa: PLC0415
+    from rigctl.nightly.systemd import Place, state  # noqa: PLC0415
+    from rigctl.store.index import Index  # noqa: PLC0415
+
+    park = load_park(inventory, rigs)
+    timer = state(Place.of(system=system))
+    with Index.open(runs) as index:
+        index.update()
+        found = ages(park, index, _local())
+    if as_json:
+        rows = [
+            {
+                "rig": age.rig,
+                "verdict": age.past.verdict.value if age.past is not None and age.past.verdict is not None else None,
+                "run": age.past.run_id if age.past is not None else None,
+                "hours": age.hours,
+                "stale": age.stale,
+            }
+            for age in found
+        ]
+        emit_json({"timer": timer or None, "rigs": rows})
+    else:
+        said = (
+            f"timer {timer['active']}, next {timer['next']}, last {timer['last'] or 'never'}" if timer else "no timer"
+        )
+        typer.echo(said)
+        for age in found:
+            typer.echo(age.sentence)
+    raise typer.Exit(ExitCode.FAILED if any(age.stale for age in found) else ExitCode.OK)
+
+
+def _tell(park: Park, runs: Path, records: Sequence[Record], left_out: dict[str, str], *, as_json: bool) -> ExitCode:
+    """Print the morning line, and send what changed."""
+    from rigctl.nightly import store  # noqa: PLC0415
+    from rigctl.nightly.sending import send  # noqa: PLC0415
+    from rigctl.nightly.telling import after_night, merged, morning  # noqa: PLC0415
+    from rigctl.store.index import Index  # noqa: PLC0415
+    from rigctl.trends import know  # noqa: PLC0415
+
+    code = ExitCode.UNMEASURED if left_out or not records else ExitCode.OK
+    if not records:
+        if as_json:
+            emit_json({"morning": "", "left_out": left_out, "rigs": []})
+        return code
+    record = merged(records)
+    now = _local()
+    with Index.open(runs) as index:
+        index.update()
+        known = {rig.name: know(index, rig.name, now=now) for rig in record.rigs}
+    line = morning(record, known, park.spec)
+    if as_json:
+        emit_json({"morning": line, "left_out": left_out, "runs": [one.run_id for one in records]})
+    else:
+        typer.echo("\n".join([line, *(f"left out {rig}: {why}" for rig, why in sorted(left_out.items()))]))
+    told, messages = after_night(store.read(runs), record, known, park.spec, now)
+    try:
+        send(messages, park.spec.notify)
+    except RigctlError as error:
+        # Not kept as told: the next night says it again.
+        print_rigctl_error(error)
+        return record.exit_code or ExitCode.UNMEASURED
+    store.write(runs, told)
+    return record.exit_code if record.exit_code is ExitCode.FAILED else code or record.exit_code
+
+
+def _planned(park: Park, runs: Path, window_s: float) -> Night:
+    from rigctl.nightly.planner import plan  # noqa: PLC0415
+    from rigctl.nightly.wishes import wishes  # noqa: PLC0415
+    from rigctl.store.index import Index  # noqa: PLC0415
+
+    with Index.open(runs) as index:
+        index.update()
+        return plan(wishes(park, index, _local()), window_s, park.budgets)
+
+
+def _local() -> datetime:
+    return datetime.now().astimezone()
+
+
+def _begin(park: Park) -> datetime:
+    """When the next window begins; the one that is open counts as now."""
+    now, begin = _local(), park.spec.window.begin
+    if park.spec.window.holds(now.time()):
+        return now
+    at = now.replace(hour=begin.hour, minute=begin.minute, second=0, microsecond=0)
+    return at if at > now else at + timedelta(days=1)
+
+
+def _left(park: Park, now: datetime) -> float:
+    """What is left of the window that is open, seconds; 0 outside of it."""
+    window = park.spec.window
+    if not window.holds(now.time()):
+        return 0.0
+    end = now.replace(hour=window.end.hour, minute=window.end.minute, second=0, microsecond=0)
+    return ((end if end > now else end + timedelta(days=1)) - now).total_seconds()
+
+
+def _beat(park: Park, how: str, body: str = "") -> bool:
+    """Ping the heartbeat; whether it was heard. A night is not lost for it: whoever listens there alarms by itself."""
+    from rigctl.nightly.sending import NotTold, beat  # noqa: PLC0415
+
+    if park.spec.heartbeat is None:
+        return True
+    try:
+        beat(park.spec.heartbeat, how, body)
+    except NotTold as error:
+        print_rigctl_error(error)
+        return False
+    return True
+
+
+def _as_json(night: Night, begin: datetime) -> dict[str, Any]:
+    return {
+        "begins_at": begin.isoformat(timespec="seconds"),
+        "window_s": night.window_s,
+        "ends_s": night.end_s,
+        "rigs": [
+            {
+                "rig": slot.wish.rig,
+                "profile": slot.wish.profile,
+                "circuit": slot.wish.circuit,
+                "watts": slot.wish.watts,
+                "begin_s": slot.begin_s,
+                "seconds": slot.wish.seconds,
+            }
+            for slot in night.slots
+        ],
+        "left_out": [
+            {"rig": one.wish.rig, "profile": one.wish.profile, "reason": one.reason} for one in night.left_out
+        ],
+    }
+
+
+def _print_plan(night: Night, begin: datetime, park: Park) -> None:
+    from rich.console import Console  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+
+    table = Table("begins", "ends", "rig", "profile", "circuit", "W", box=None, pad_edge=False)
+    for slot in night.slots:
+        start, end = (begin + timedelta(seconds=second) for second in (slot.begin_s, slot.end_s))
+        wish = slot.wish
+        table.add_row(f"{start:%H:%M}", f"{end:%H:%M}", wish.rig, wish.profile, wish.circuit or "", f"{wish.watts:.0f}")
+    Console().print(table)
+    typer.echo(
+        f"window {park.spec.window.begin:%H:%M}–{park.spec.window.end:%H:%M}, all done after {night.end_s / 3600:.1f} h"
+    )
+    for one in night.left_out:
+        typer.echo(f"left out {one.wish.rig}: {one.reason}")
+    if night.left_out:
+        typer.echo("do: a longer window, a lighter profile, fewer rigs on a circuit, or a greater deep_every_days")

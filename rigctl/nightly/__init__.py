@@ -1,0 +1,1 @@
+"""Every night: which rigs are accepted when, carried out, and told in the morning."""

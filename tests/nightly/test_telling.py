@@ -1,0 +1,120 @@
+"""Exactly the changes are told: no repeats within twelve hours, one all-clear."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from rigctl.nightly.telling import Message, Told, after_night, merged, morning, reminders
+from rigctl.trends import known_of
+from tests.nightly.park import record, spec
+from tests.trends.test_trends import HOT, bad, past
+
+if TYPE_CHECKING:
+    from rigctl.model.nightly import NightlySpec
+
+NOW = datetime(2026, 12, 1, 6, 0, tzinfo=timezone(timedelta(hours=1)))
+SWAP = "swap the cards of slot2 and slot1 and accept again:"
+STAYS = "if it stays it is the place"
+WARM = "0.107 °C/W, was 0.074"
+
+
+def night(told: Told, *rigs: tuple[str, str], at: datetime = NOW, **wishes: Any) -> tuple[Told, tuple[Message, ...]]:
+    return after_night(told, record(*rigs), {}, spec(**wishes), at)
+
+
+def test_a_night_without_a_change_is_silent() -> None:
+    told, messages = night(Told(), ("rig1", ""), ("rig2", ""))
+    assert messages == ()
+    assert night(told, ("rig1", ""), ("rig2", ""))[1] == ()
+
+
+def test_what_becomes_bad_is_told_once_and_its_end_once() -> None:
+    told, (first,) = night(Told(), ("rig1", ""), ("rig2", WARM))
+    assert (first.kind, first.title) == ("change", "rigctl: 1 of 2 FAILED · 1 ok (23:00–03:00 UTC)")
+    assert first.body == (f"FAIL rig2 slot2 (…a91f): {WARM}\n  do: pump, then cold plate. Left: idle, limits as found.")
+    told, again = night(told, ("rig1", ""), ("rig2", "0.111 °C/W, was 0.074"))
+    assert again == ()
+    told, (clear,) = night(told, ("rig1", ""), ("rig2", ""))
+    assert (clear.kind, clear.title) == ("clear", "rigctl: rig2 well again")
+    assert night(told, ("rig1", ""), ("rig2", ""))[1] == ()
+
+
+def test_another_cause_is_a_change() -> None:
+    told, _ = night(Told(), ("rig1", WARM))
+    other = record(("rig1", WARM))
+    verdict = other.rigs[0].verdicts[0].model_copy(update={"subject": "slot1 (…11c0)"})
+    changed = other.model_copy(update={"rigs": (other.rigs[0].model_copy(update={"verdicts": (verdict,)}),)})
+    assert [one.kind for one in after_night(told, changed, {}, spec(), NOW)[1]] == ["change"]
+
+
+def test_one_rig_gets_well_while_another_gets_bad() -> None:
+    told, _ = night(Told(), ("rig1", WARM), ("rig2", ""))
+    _, messages = night(told, ("rig1", ""), ("rig2", WARM))
+    assert [one.kind for one in messages] == ["change", "clear"]
+
+
+def test_a_rig_that_was_left_out_tonight_stays_as_it_was_told() -> None:
+    told, _ = night(Told(), ("rig1", WARM), ("rig2", ""))
+    told, messages = night(told, ("rig2", ""))
+    assert messages == ()
+    assert night(told, ("rig1", WARM), ("rig2", ""))[1] == ()
+
+
+@pytest.mark.parametrize(("hours", "reminded"), [(0, 0), (11.9, 0), (12, 1), (13, 1)])
+def test_a_reminder_after_twelve_hours(hours: float, reminded: int) -> None:
+    told, _ = night(Told(), ("rig1", WARM))
+    told, messages = reminders(told, spec(), NOW + timedelta(hours=hours))
+    assert len(messages) == reminded
+    if reminded:
+        assert messages[0].title == "rigctl: 1 rig still bad: rig1"
+        assert WARM in messages[0].body
+        assert reminders(told, spec(), NOW + timedelta(hours=hours + 11))[1] == ()
+        assert len(reminders(told, spec(), NOW + timedelta(hours=hours + 12))[1]) == 1
+
+
+def test_no_reminder_in_the_quiet_hours_nor_of_what_is_well() -> None:
+    quiet: NightlySpec = spec(quiet_hours={"begin": "22:00", "end": "07:30"})
+    told, _ = night(Told(), ("rig1", WARM))
+    assert reminders(told, quiet, NOW + timedelta(hours=24))[1] == ()
+    assert len(reminders(told, quiet, NOW + timedelta(hours=25.5))[1]) == 1
+    assert reminders(night(told, ("rig1", ""))[0], quiet, NOW + timedelta(hours=28))[1] == ()
+
+
+def test_a_digest_once_on_its_day_where_nothing_changed() -> None:
+    day = NOW.weekday()
+    told, (digest,) = night(Told(), ("rig1", ""), digest_weekday=day)
+    assert digest.kind == "digest"
+    assert digest.title == "rigctl: 1 of 1 ok · 0 warnings · 0 waived checks (23:00–03:00 UTC)"
+    assert night(told, ("rig1", ""), digest_weekday=day, at=NOW + timedelta(hours=1))[1] == ()
+    assert night(told, ("rig1", ""), digest_weekday=day, at=NOW + timedelta(days=1))[1] == ()
+    assert len(night(told, ("rig1", ""), digest_weekday=day, at=NOW + timedelta(days=7))[1]) == 1
+
+
+def test_the_morning_line_says_what_else_changed_the_swap_and_the_link() -> None:
+    now = NOW + timedelta(days=300)
+    known = {"rig2": known_of("rig2", (past(0, driver="515.65"), bad(1, "slot2 (…2)")), (), now)}
+    said = morning(record(("rig1", ""), ("rig2", WARM)), known, spec(link="https://rigs.example.org/"))
+    assert said.splitlines() == [
+        "rigctl: 1 of 2 FAILED · 1 ok (23:00–03:00 UTC)",
+        f"FAIL rig2 slot2 (…a91f): {WARM}",
+        "  since last pass: driver 515.65 → 515.105.01",
+        "  do: pump, then cold plate. Left: idle, limits as found. → https://rigs.example.org/rigs/rig2.html",
+        f"  card or place: {SWAP} if {HOT} moves along it is the card, {STAYS}",
+    ]
+
+
+def test_a_night_s_runs_are_one_record() -> None:
+    one, two = record(("rig1", "")), record(("rig2", WARM), run_id="2026-12-01T0100Z-0000")
+    whole = merged(
+        [two.model_copy(update={"started_at": "2026-12-01T01:00:00Z", "ended_at": "2026-12-01T04:00:00Z"}), one]
+    )
+    assert ([rig.name for rig in whole.rigs], whole.started_at, whole.ended_at) == (
+        ["rig2", "rig1"],
+        "2026-11-30T23:00:00Z",
+        "2026-12-01T04:00:00Z",
+    )
+    with pytest.raises(ValueError, match="no run"):
+        merged([])
