@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import base64
+import errno
 import json
 import subprocess
 import sys
+from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -99,6 +102,25 @@ def test_what_a_compiler_writes_into_is_no_link(tmp_path, monkeypatch):
     (copy,) = (tmp_path / "kept/run-1/folders").iterdir()
     kept.put_folder_back(copy)
     assert (burner / "compare.fatbin").read_bytes() == b"before"
+
+
+def test_a_folder_that_cannot_be_renamed_is_put_back_all_the_same(tmp_path, monkeypatch):
+    """A lower layer of an overlay: the kernel renames none of its folders (EXDEV)."""
+    built, copy = tmp_path / "opt", tmp_path / quote(str(tmp_path / "opt"), safe="")
+    for place, text in ((built, "new"), (copy, "old")):
+        place.mkdir()
+        (place / "file").write_text(text)
+    rename = Path.rename
+
+    def renamed(self, target):
+        if self == built:
+            raise OSError(errno.EXDEV, "Invalid cross-device link")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", renamed)
+    kept.put_folder_back(copy)
+    assert (built / "file").read_text() == "old"
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted((built.name, copy.name))
 
 
 @pytest.mark.parametrize("name", ["../etc", "", "a/b", "-x", ".hidden", "x" * 65])

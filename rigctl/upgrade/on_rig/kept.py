@@ -1,6 +1,7 @@
 """Keep what a way back needs, and go that way: packages, files and built folders, without a network."""
 
 import base64
+import errno
 import os
 import re
 import shutil
@@ -188,6 +189,16 @@ def put_folder_back(copy: Path) -> None:
         shutil.rmtree(left, ignore_errors=True)
     _link_copy(copy, fresh)
     if path.exists():
-        path.rename(old)
+        _out_of_the_way(path, old)
     fresh.rename(path)
     shutil.rmtree(old, ignore_errors=True)
+
+
+def _out_of_the_way(path: Path, old: Path) -> None:
+    """Rename a folder; where it cannot be renamed (a lower layer of an overlay, a mount) it is removed at once."""
+    try:
+        path.rename(old)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        shutil.rmtree(path)
