@@ -17,7 +17,7 @@ from rigctl.errors import ChangeIncomplete, UsageError
 from rigctl.inventory import load_fleet
 from rigctl.model.run import RunRig
 from rigctl.provision.become import become_settings
-from rigctl.provision.left_over import MARK, end_left_over
+from rigctl.provision.left_over import MARK, end_left_over, watched
 from rigctl.provision.mitogen import choose_carrier
 from rigctl.provision.outcome import ProvisionOutcome
 from rigctl.provision.progress import ProvisionProgress
@@ -106,7 +106,9 @@ def attempt(
     if carrier.why:
         run.append_run_file(LOG, f"{carrier.why}\n".encode())
     try:
-        ended = _Ansible(options, playbook, environment | {MARK: run.run_id}, fleet).run(_event_handler(run, progress))
+        with watched(run.run_id):
+            ansible = _Ansible(options, playbook, environment | {MARK: run.run_id}, fleet)
+            ended = ansible.run(_event_handler(run, progress))
     except KeyboardInterrupt:
         if carrier.name == "mitogen":
             end_left_over(run.run_id)
