@@ -14,6 +14,7 @@ import pytest
 from rigctl.sim.machine.packages import build
 from rigctl.sim.machine.packages.deb import Package, Packed
 from rigctl.sim.machine.packages.driver import Driver, DriverFiles, packages
+from rigctl.sim.machine.packages.tools import tool_packages
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -220,3 +221,11 @@ def test_two_different_packages_of_one_file_name_are_refused(tmp_path):
     build._put(tmp_path, "main", [Package("a", "1.0", "One.")])
     with pytest.raises(SystemExit, match=r"two different packages would be pool/main/a_1\.0_amd64\.deb"):
         build._put(tmp_path, "main", [Package("a", "1.0", "Another.")])
+
+
+@pytest.mark.parametrize("platform", build.platforms())
+def test_every_stand_in_of_a_tool_is_in_a_part_that_the_archive_has(platform: str) -> None:
+    components = build.definition(platform)["system"]["components"]
+    parts = [package.section.partition("/") for package in tool_packages(components)]
+    assert {part if slash else "main" for part, slash, _ in parts} <= set(components)
+    assert {package.name for package in tool_packages(components)} == {"fio", "nvme-cli"}

@@ -86,7 +86,7 @@ def _common(out: Path, archive: dict[str, Any], files: DriverFiles, fetched: lis
     found = kernel_packages(kernel_release(out, archive), kernel["version"], headers_too="dkms" not in there)
     if "dkms" not in there:
         found.append(dkms_package(archive["dkms"]["version"], (HERE / "dkms").read_bytes()))
-    found += [package for package in tool_packages() if package.name not in there]
+    found += [package for package in tool_packages(archive["system"]["components"]) if package.name not in there]
     if distribution(archive) == "debian" and files.libraries:
         found += [package for package in debian.common_packages() if package.name not in there]
     return _put(out, "main", found)
