@@ -68,7 +68,10 @@ PROVISIONING: tuple[ProvisioningFault, ...] = (
         "A new kernel series came with an upgrade; DKMS's make.log ends with compiler errors "
         "(elementary/settings-system#333, compiler-explorer/infra#1722).",
         met="named, with the branch or kernel to choose; what had come is taken away again",
-        parameters=(Parameter("branch", default=525, low=400, high=999, summary="the oldest that compiles"),),
+        parameters=(
+            Parameter("branch", default=525, low=400, high=999, summary="the oldest that compiles"),
+            Parameter("since", default=0, low=0, high=999, summary="older branches than this one compile too"),
+        ),
     ),
     ProvisioningFault(
         "dpkg_interrupted",

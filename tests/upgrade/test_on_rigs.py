@@ -77,7 +77,7 @@ def test_2_a_disk_that_fills_in_the_middle_leads_back(rig: RigInUse) -> None:
 @pytest.mark.parametrize(
     ("fault", "parameters", "step", "said"),
     [
-        ("dkms_build_fails", {"branch": "580"}, "change", "does not compile"),
+        ("dkms_build_fails", {"branch": "580", "since": "535"}, "change", "does not compile"),
         ("old_module_boots", {}, "change", "515.105.01"),
         ("power_brake", {"when": "boot"}, "verify", "power_brake"),
     ],
