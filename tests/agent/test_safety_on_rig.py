@@ -251,7 +251,8 @@ def test_a_burn_does_not_outlive_its_controller(
 
 def test_a_second_acceptance_is_refused_with_who_and_since_when(rig: OnRig) -> None:
     rig.start(asked_by="alice@desk", controller_lost_s=600)
-    until(rig.burning, 60)
+    # The load is begun a moment before the unit's own words say so.
+    until(lambda: rig.burning() and "gpu_burn" in rig.guard_status(), 60)
     first = rig.run_id
     refused = rig.start(asked_by="bob@lab")
     assert f"run {first} of alice@desk is under way on this rig since 20" in refused["error"]
