@@ -85,6 +85,8 @@ class Past(BaseModel):
     simulated: bool | None = None
     burnt: bool = False
     """Whether its profile asked for a burn of the cards."""
+    known: bool = False
+    """Whether its facts came home and can be read: what a baseline is compared with."""
     left: str = ""
     parts: Parts = Field(default_factory=Parts)
     waivers: tuple[WaiverSaid, ...] = ()
@@ -93,8 +95,8 @@ class Past(BaseModel):
 
     @property
     def accepted(self) -> bool:
-        """Whether nothing failed and nothing stayed unmeasured."""
-        return self.verdict is not None and self.verdict not in (Verdict.FAIL, Verdict.ERROR)
+        """Whether it was measured, nothing failed and nothing stayed unmeasured."""
+        return self.verdict in (Verdict.PASS, Verdict.WARN, Verdict.WAIVED, Verdict.BLIND)
 
 
 class Point(BaseModel):

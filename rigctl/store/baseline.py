@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from rigctl.errors import UsageError
+from rigctl.errors import RigctlError, UsageError
 from rigctl.model.baseline import Baseline, Figure, Recent
 from rigctl.model.reading import Facts
 from rigctl.model.verdict import Verdict
@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from rigctl.model.verdict import Record, RigRecord
+    from rigctl.store.index import Index
 
+FILE = "index.sqlite"
+"""The index beside the runs: a baseline is of runs that can be opened here, whoever else shares another index."""
 log = logging.getLogger(__name__)
 
 ACCEPTED = (Verdict.PASS, Verdict.WARN, Verdict.WAIVED, Verdict.BLIND)
@@ -32,8 +35,53 @@ RECENT_RUNS = 20
 def find_baselines(root: Path, rigs: tuple[str, ...]) -> dict[str, Baseline]:
     """Return the baseline of each rig that was ever burnt and accepted in a run under `root`.
 
-    A run that cannot be read is left out and named in the log: it takes no other run's place.
+    A run that cannot be read is left out and named in the log: it takes no other run's place. The index is asked, so
+    that a year of nights costs no more than a week; where it cannot be used, every run is read.
     """
+    if not root.is_dir():
+        return {}
+    from rigctl.store.index import Index  # noqa: PLC0415 - it reads runs, as this module does
+
+    try:
+        with Index.open(root, f"sqlite:///{root / FILE}") as index:
+            index.update()
+            found = {rig: _indexed(index, root, rig) for rig in rigs}
+    except (RigctlError, OSError) as error:
+        log.warning("the index of %s cannot be used, so every run is read: %s", root, error)
+        return read_baselines(root, rigs)
+    return {rig: baseline for rig, baseline in found.items() if baseline is not None}
+
+
+def _indexed(index: Index, root: Path, rig: str) -> Baseline | None:
+    """A rig's baseline from the index, and from the newest run itself. Raises UsageError where that is damaged."""
+    runs = index.baseline_runs(rig)
+    if not runs:
+        return None
+    run = RunDir(root / runs[-1])
+    record, facts = run.read_record(), read_model(run.path / rig / "facts.json", Facts)
+    newest = next(one for one in record.rigs if one.name == rig)
+    hottest: dict[str, float] = {}
+    rates: dict[tuple[str, str], tuple[float, ...]] = {}
+    for point in index.baseline_points(rig):
+        subject = point.uuid or point.subject
+        if point.check == _SETTLED:
+            hottest[subject] = max(point.found, hottest.get(subject, point.found))
+        if point.check.startswith(_RATES):
+            rates[point.check, subject] = (*rates.get((point.check, subject), ()), point.found)[-RECENT_RUNS:]
+    return Baseline(
+        run_id=record.run_id,
+        profile=record.profile,
+        ended_at=record.ended_at,
+        facts=facts,
+        figures=_figures(newest, facts),
+        runs=len(runs),
+        settled_max_c=hottest,
+        recent=tuple(Recent(check=check, subject=subject, found=seen) for (check, subject), seen in rates.items()),
+    )
+
+
+def read_baselines(root: Path, rigs: tuple[str, ...]) -> dict[str, Baseline]:
+    """Return the same without an index: every run is read."""
     found: dict[str, Baseline] = {}
     for run, record in judged_runs(root):
         for rig in record.rigs:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rigctl.model.run import RunRig
 from rigctl.model.verdict import CheckVerdict, Record, RigRecord, Verdict
 from rigctl.store import RunDir
-from rigctl.store.baseline import RECENT_RUNS, find_baselines
+from rigctl.store.baseline import FILE, RECENT_RUNS, find_baselines, read_baselines
 from tests.checks import healthy
 
 if TYPE_CHECKING:
@@ -97,3 +97,38 @@ def test_the_rates_of_the_last_runs_are_kept_whatever_the_newest_one_measured(tm
     assert rates == tuple(60.0 + day for day in range(2, RECENT_RUNS + 2))
     assert known.figure("throughput.layer", healthy.UUIDS[0]) is None
     assert known.recent_of("thermals.settled_gpu_temp", healthy.UUIDS[0]) == ()
+
+
+def rate(slot: int, found: float) -> CheckVerdict:
+    known = {"check": "throughput.burn_gflops", "unit": "Gflop/s", "verdict": Verdict.PASS, "reason": "as usual"}
+    return CheckVerdict(subject=healthy.gpu(slot - 1).subject, found=found, **known)
+
+
+def alike(known):
+    """A baseline as plain data: rates in no order, for their order says nothing."""
+    plain = known.model_dump()
+    return plain | {"recent": sorted(plain["recent"], key=lambda one: (one["check"], one["subject"]))}
+
+
+def test_the_index_gives_what_reading_every_run_gives(tmp_path):
+    no_burn = healthy.PROFILE.model_copy(update={"gpu_burn_seconds": 0})
+    for day in range(RECENT_RUNS + 5):
+        verdicts = [settled(1, 55.0 + day % 7), settled(2, 54.0 + day % 5), rate(1, 27_000.0 - day), rate(2, 26_900.0)]
+        if day % 6 == 5:
+            verdicts[0] = verdicts[0].model_copy(update={"verdict": Verdict.FAIL, "found": 99.0})
+        accepted(
+            tmp_path, day, *verdicts, profile=no_burn if day % 9 == 8 else healthy.PROFILE, with_facts=day % 11 != 10
+        )
+    by_index, by_reading = find_baselines(tmp_path, ("rig1", "rig2")), read_baselines(tmp_path, ("rig1", "rig2"))
+    assert by_index.keys() == by_reading.keys() == {"rig1"}
+    assert alike(by_index["rig1"]) == alike(by_reading["rig1"])
+    assert by_index["rig1"].runs > 15
+    accepted(tmp_path, 60, settled(1, 61.0), rate(1, 26_000.0))
+    assert alike(find_baselines(tmp_path, ("rig1",))["rig1"]) == alike(read_baselines(tmp_path, ("rig1",))["rig1"])
+
+
+def test_where_the_index_cannot_be_used_every_run_is_read(tmp_path, caplog):
+    accepted(tmp_path, 0, settled(1, 58.0))
+    (tmp_path / FILE).write_bytes(b"this is no database" * 100)
+    assert find_baselines(tmp_path, ("rig1",))["rig1"].runs == 1
+    assert "cannot be used, so every run is read" in caplog.text

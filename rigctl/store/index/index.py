@@ -161,6 +161,24 @@ class Index:
         with self._reading() as asked:
             return tuple(_point(row) for row in asked.execute(found))
 
+    def baseline_runs(self, rig: str) -> tuple[str, ...]:
+        """Return the folders of the runs that count for a rig's baseline (accepted, burnt, facts known), oldest first.
+
+        Of this folder of runs alone: those of other controllers cannot be opened here.
+        """
+        own = (past.c.root == self._root, past.c.rig == rig, past.c.kind == "accept", past.c.baseline)
+        with self._reading() as asked:
+            found = asked.execute(select(past.c.folder).where(*own).order_by(past.c.ended_at, past.c.folder))
+            return tuple(found.scalars())
+
+    def baseline_points(self, rig: str) -> tuple[Point, ...]:
+        """Return the figures of those runs, oldest first."""
+        own = (point.c.root == self._root, point.c.rig == rig, past.c.kind == "accept", past.c.baseline)
+        same = (past.c.root == point.c.root) & (past.c.folder == point.c.folder) & (past.c.rig == point.c.rig)
+        found = select(point, point.c.folder.label("run_id")).join(past, same).where(*own)
+        with self._reading() as asked:
+            return tuple(_point(row) for row in asked.execute(found.order_by(point.c.ended_at, point.c.folder)))
+
     def _reading(self) -> _Asked:
         return _Asked(self._engine)
 
@@ -221,7 +239,7 @@ class Index:
                 "ended_at": rig.ended_at,
                 "judged": rig.verdict is not None,
                 "accepted": rig.accepted,
-                "burnt": rig.burnt,
+                "baseline": rig.accepted and rig.burnt and rig.known,
                 "document": document(rig),
             }
             for rig in found.pasts

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from rigctl.store.outcome import JournalEntry
     from rigctl.store.rundir import RunDir
 
+log = logging.getLogger(__name__)
 ROOM = re.compile(r"(?:room|ambient|coolant)[^.;]*?(-?\d+(?:\.\d+)?) °C")
 """How checks of the cooling say what the room or the coolant had."""
 _COOLING = "thermals.resistance"
@@ -81,6 +83,8 @@ def _past(  # noqa: PLR0913, PLR0917 - all that is known of a rig in a run
     seconds: dict[str, float],
 ) -> Past:
     profile = asked.profile if asked is not None else None
+    if facts is None:
+        log.warning("%s has no facts of %s and is left out of its baseline", record.run_id, rig.name)
     return Past(
         **_of_run(info, record),
         rig=rig.name,
@@ -93,6 +97,7 @@ def _past(  # noqa: PLR0913, PLR0917 - all that is known of a rig in a run
         ),
         simulated=rig.simulated,
         burnt=profile is not None and profile.gpu_burn_seconds > 0,
+        known=facts is not None,
         left=rig.left,
         parts=_parts(rig, asked, facts),
         waivers=tuple(

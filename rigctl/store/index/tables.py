@@ -31,7 +31,7 @@ past = Table(
     Column("ended_at", String, nullable=False),
     Column("judged", Boolean, nullable=False),
     Column("accepted", Boolean, nullable=False),
-    Column("burnt", Boolean, nullable=False),
+    Column("baseline", Boolean, nullable=False),
     Column("document", Text, nullable=False),
     ForeignKeyConstraint(["root", "folder"], ["run.root", "run.folder"], ondelete="CASCADE"),
 )

@@ -28,7 +28,7 @@ def upgrade() -> None:
         sa.Column("ended_at", sa.String, nullable=False),
         sa.Column("judged", sa.Boolean, nullable=False),
         sa.Column("accepted", sa.Boolean, nullable=False),
-        sa.Column("burnt", sa.Boolean, nullable=False),
+        sa.Column("baseline", sa.Boolean, nullable=False),
         sa.Column("document", sa.Text, nullable=False),
         sa.ForeignKeyConstraint(["root", "folder"], ["run.root", "run.folder"], ondelete="CASCADE"),
     )
