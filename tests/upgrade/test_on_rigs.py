@@ -79,7 +79,7 @@ def test_2_a_disk_that_fills_in_the_middle_leads_back(rig: RigInUse) -> None:
     [
         ("dkms_build_fails", {"branch": "580", "since": "535"}, "change", "does not compile"),
         ("old_module_boots", {}, "change", "515.105.01"),
-        ("power_brake", {"when": "boot"}, "verify", "power_brake"),
+        ("power_brake", {"when": "boot"}, "verify", "power.brake"),
     ],
 )
 def test_3_what_fails_after_the_change_is_rolled_back(
