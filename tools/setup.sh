@@ -2,7 +2,7 @@
 # Makes a fresh Debian (12 or newer) or Ubuntu (24.04 or newer) ready for `make demo` and `make test`:
 #   tools/setup.sh            system packages and .venv
 #   tools/setup.sh python     .venv alone (enough for `make lint`)
-#   tools/setup.sh tests      what the tests need besides: a PostgreSQL server's programs (no server is left running)
+#   tools/setup.sh tests      what the tests need besides: Chromium, and a PostgreSQL server's programs (none is left running)
 #   tools/setup.sh --force    install all of .venv again
 # Installs only what is missing; a call that finds everything in place ends at once.
 # PYTHON=…: the interpreter for .venv (3.11 or newer).
@@ -57,8 +57,12 @@ note_missing() {
     done
 }
 
-# Debian's package makes a cluster and starts it unless it is told not to; the tests start a server of their own.
+# Debian's PostgreSQL makes a cluster and starts it unless it is told not to; the tests start a server of their own.
+# Ubuntu has Chromium as a snap alone, which does not run everywhere: there any Chromium or Chrome on the path will do.
 test_needs() {
+    if ! command -v chromium >/dev/null 2>&1 && ! command -v google-chrome >/dev/null 2>&1; then
+        missing="$missing chromium"
+    fi
     for server in /usr/lib/postgresql/*/bin/initdb; do
         [ ! -x "$server" ] || return 0
     done

@@ -34,6 +34,7 @@ from rigctl.cli import (
     provision,
     report,
     sim,
+    site,
     spec,
     upgrade,
 )
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
 _COMMANDS = (
-    *(demo, init, bootstrap, doctor, provision, check, accept, judge, report, history, compare, upgrade, nightly),
+    *(demo, init, bootstrap, doctor, provision, check, accept, judge, report, history, compare, upgrade, nightly, site),
     *(power, identify, evidence, certificate, health, spec, compat, bundle, sim),
 )
 """In the order of the help page."""

@@ -68,6 +68,18 @@ RunsOpt = Annotated[
 ]
 """Use it as `runs: RunsOpt = DEFAULT_RUNS`."""
 
+IndexOpt = Annotated[
+    str | None,
+    typer.Option(
+        "--index",
+        envvar="RIGCTL_INDEX",
+        metavar="URL",
+        help="A database that several controllers share, as SQLAlchemy writes it.",
+        show_default="index.sqlite among the runs",
+    ),
+]
+"""Use it as `index_url: IndexOpt = None`."""
+
 DEFAULT_RUNS = Path("runs")
 SUDO_QUESTION = "password for sudo"
 

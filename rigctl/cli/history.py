@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from rigctl.cli.common import DEFAULT_RUNS, JsonOpt, RunsOpt, console, emit_json
+from rigctl.cli.common import DEFAULT_RUNS, IndexOpt, JsonOpt, RunsOpt, console, emit_json
 from rigctl.errors import UsageError
 
 if TYPE_CHECKING:
@@ -26,16 +26,6 @@ VerdictOpt = Annotated[
     typer.Option("--verdict", metavar="WORD", help="Only runs with this verdict: fail, error, pass, busy, …"),
 ]
 LimitOpt = Annotated[int, typer.Option("--limit", metavar="N", min=1, help="The newest so many rows.")]
-IndexOpt = Annotated[
-    str | None,
-    typer.Option(
-        "--index",
-        envvar="RIGCTL_INDEX",
-        metavar="URL",
-        help="A database that several controllers share, as SQLAlchemy writes it.",
-        show_default="index.sqlite among the runs",
-    ),
-]
 ROWS = 30
 
 

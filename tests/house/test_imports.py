@@ -28,6 +28,7 @@ LAYERS = {
     "rigctl.power": 4,
     "rigctl.provision": 4,
     "rigctl.sim": 4,
+    "rigctl.site": 4,
     "rigctl.spec": 4,
     "rigctl.starter": 4,
     "rigctl.upgrade": 4,

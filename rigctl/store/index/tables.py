@@ -29,13 +29,16 @@ past = Table(
     Column("rig", String, primary_key=True),
     Column("kind", String, nullable=False),
     Column("ended_at", String, nullable=False),
+    Column("verdict", String),
+    Column("cause", Text),
     Column("judged", Boolean, nullable=False),
     Column("accepted", Boolean, nullable=False),
     Column("baseline", Boolean, nullable=False),
     Column("document", Text, nullable=False),
     ForeignKeyConstraint(["root", "folder"], ["run.root", "run.folder"], ondelete="CASCADE"),
 )
-"""One rig in one run; `document` is `rigctl.model.past.Past` as JSON."""
+"""One rig in one run. `verdict` is null where it was busy, `cause` is the first one's `check[subject]: reason`, and
+`document` is `rigctl.model.past.Past` as JSON."""
 
 point = Table(
     "point",

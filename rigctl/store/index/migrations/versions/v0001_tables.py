@@ -26,6 +26,8 @@ def upgrade() -> None:
         sa.Column("rig", sa.String, primary_key=True),
         sa.Column("kind", sa.String, nullable=False),
         sa.Column("ended_at", sa.String, nullable=False),
+        sa.Column("verdict", sa.String),
+        sa.Column("cause", sa.Text),
         sa.Column("judged", sa.Boolean, nullable=False),
         sa.Column("accepted", sa.Boolean, nullable=False),
         sa.Column("baseline", sa.Boolean, nullable=False),
