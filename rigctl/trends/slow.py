@@ -119,7 +119,7 @@ def _trend(series: Series, since: str, now: datetime) -> TrendFinding | None:
         return None
     days, values = [day_of(point.ended_at) for point in points], [point.found for point in points]
     span = days[-1] - days[0]
-    if span < SHORTEST_DAYS:
+    if span < SHORTEST_DAYS or min(values) == max(values):
         return None
     from scipy.stats import theilslopes  # noqa: PLC0415 - slow to load, and seldom needed
 
