@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from rigctl.model.verdict import Record, RigRecord
     from rigctl.store.index import Index
 
-FILE = "index.sqlite"
-"""The index beside the runs: a baseline is of runs that can be opened here, whoever else shares another index."""
 log = logging.getLogger(__name__)
 
 ACCEPTED = (Verdict.PASS, Verdict.WARN, Verdict.WAIVED, Verdict.BLIND)
@@ -35,15 +33,16 @@ RECENT_RUNS = 20
 def find_baselines(root: Path, rigs: tuple[str, ...]) -> dict[str, Baseline]:
     """Return the baseline of each rig that was ever burnt and accepted in a run under `root`.
 
-    A run that cannot be read is left out and named in the log: it takes no other run's place. The index is asked, so
-    that a year of nights costs no more than a week; where it cannot be used, every run is read.
+    A run that cannot be read is left out and named in the log: it takes no other run's place. The index beside the
+    runs is asked (whoever else shares another one: a baseline is of runs that can be opened here), so that a year of
+    nights costs no more than a week; where it cannot be used, every run is read.
     """
     if not root.is_dir():
         return {}
-    from rigctl.store.index import Index  # noqa: PLC0415 - it reads runs, as this module does
+    from rigctl.store.index import Index, own_url  # noqa: PLC0415 - it reads runs, as this module does
 
     try:
-        with Index.open(root, f"sqlite:///{root / FILE}") as index:
+        with Index.open(root, own_url(root)) as index:
             index.update()
             found = {rig: _indexed(index, root, rig) for rig in rigs}
     except (RigctlError, OSError) as error:

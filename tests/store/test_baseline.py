@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from rigctl.model.run import RunRig
 from rigctl.model.verdict import CheckVerdict, Record, RigRecord, Verdict
 from rigctl.store import RunDir
-from rigctl.store.baseline import FILE, RECENT_RUNS, find_baselines, read_baselines
+from rigctl.store.baseline import RECENT_RUNS, find_baselines, read_baselines
+from rigctl.store.index import FILE, Index
 from tests.checks import healthy
 
 if TYPE_CHECKING:
@@ -123,6 +124,8 @@ def test_the_index_gives_what_reading_every_run_gives(tmp_path):
     assert by_index.keys() == by_reading.keys() == {"rig1"}
     assert alike(by_index["rig1"]) == alike(by_reading["rig1"])
     assert by_index["rig1"].runs > 15
+    with Index.open(tmp_path) as index:
+        assert index.update().added == (), "one index beside the runs, whoever asks"
     accepted(tmp_path, 60, settled(1, 61.0), rate(1, 26_000.0))
     assert alike(find_baselines(tmp_path, ("rig1",))["rig1"]) == alike(read_baselines(tmp_path, ("rig1",))["rig1"])
 

@@ -39,10 +39,11 @@ def open_engine(runs: Path, url: str | None) -> tuple[Engine, str]:
         UsageError: the URL means nothing, its driver is missing, or the file's folder cannot be written.
         RigctlError: the database does not answer, or the file is damaged.
     """
-    asked = url or os.environ.get(VARIABLE) or None
-    if asked is None:
+    own = own_url(runs)
+    asked = url or os.environ.get(VARIABLE) or own
+    if asked == own:
         runs.mkdir(parents=True, exist_ok=True)
-        engine, root = _engine(f"sqlite:///{runs / FILE}"), ""
+        engine, root = _engine(own), ""
     else:
         engine, root = _engine(asked), f"{socket.gethostname()}:{runs.resolve()}"
     try:
@@ -51,6 +52,11 @@ def open_engine(runs: Path, url: str | None) -> tuple[Engine, str]:
         engine.dispose()
         raise unusable(engine, error) from error
     return engine, root
+
+
+def own_url(runs: Path) -> str:
+    """The URL of the file beside the runs; it moves with them, so it names no place."""
+    return f"sqlite:///{runs / FILE}"
 
 
 def unusable(engine: Engine, error: DBAPIError) -> RigctlError:
