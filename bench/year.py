@@ -35,7 +35,7 @@ NAME = "year"
 RIGS, BURN_S = 20, 180.0
 AHEAD_DAYS = 30
 KINDS = ("pump", "paste", "dust", "supply")
-LOST = {"pump": 0.6, "paste": 0.55, "dust": 0.75, "supply": 0.16}
+LOST = {"pump": 0.6, "paste": 0.55, "dust": 0.85, "supply": 0.16}
 """What a part has lost at the year's end, as a share: of its flow, its seat, its air, its efficiency."""
 BAD = (Verdict.FAIL, Verdict.ERROR)
 
