@@ -334,6 +334,11 @@ def test_rigs_train_together_where_that_is_asked(spec, verdict):
     assert across.across(spec, h.readings(), None)[0].verdict is verdict
 
 
+def test_with_how_many_of_what_a_rig_trained_is_said():
+    (found,) = across.across(h.spec(), h.readings(), None)
+    assert "2 rigs, 4 cards: 24,000 of 30,060 tokens/s" in found.reason
+
+
 @pytest.mark.parametrize(("gpus", "lacks"), [(1, "train.json"), (2, "train_all.json")])
 def test_what_a_rig_trains_by_itself_is_its_measure(gpus, lacks):
     spec = h.spec(parts={"gpu_count": gpus})
