@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rigctl.report.text import rig_word
 from rigctl.trends.series import day_of
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ class Age:
         """In words."""
         if self.past is None or self.hours is None:
             return f"{self.rig}: never accepted; run `rigctl nightly run`, or `rigctl accept {self.rig}`"
-        said = self.past.verdict.value if self.past.verdict is not None else "busy"
+        said = rig_word(self.past.verdict)
         old = f"{self.hours:.0f} h ago" if self.hours < 48 else f"{self.hours / 24:.0f} days ago"  # noqa: PLR2004 - two days
         late = ": too long ago; is the timer running, and was the controller on?" if self.stale else ""
         return f"{self.rig}: {said}, {old} (run {self.past.run_id}){late}"

@@ -8,7 +8,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from rigctl.model.verdict import Verdict
-from rigctl.report.text import counts, figure, moment, plain, word
+from rigctl.report.text import counts, figure, moment, plain, rig_word, word
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from rigctl.trends import Series
 
 STYLES = {Verdict.PASS: "green", Verdict.FAIL: "bold red", Verdict.ERROR: "magenta", Verdict.WARN: "yellow"}
-BUSY = "busy"
 
 
 def of_fleet(newest: Iterable[tuple[Past, int]]) -> Table:
@@ -74,11 +73,9 @@ def _when(iso: str) -> str:
 
 
 def _verdict(past: Past) -> str:
-    if past.verdict is None:
-        return BUSY
-    # What its cards do not show makes an accepted rig no worse: its counts say it.
-    shown = Verdict.PASS if past.verdict in (Verdict.BLIND, Verdict.SKIP) else past.verdict
-    return _styled(word(shown), shown)
+    text = rig_word(past.verdict)
+    style = STYLES.get(past.verdict) if past.verdict is not None else None
+    return f"[{style}]{text}[/{style}]" if style else text
 
 
 def _styled(text: str, verdict: Verdict) -> str:

@@ -40,6 +40,13 @@ def word(verdict: Verdict) -> str:
     return WORD.get(verdict, verdict.value)
 
 
+def rig_word(verdict: Verdict | None) -> str:
+    """Return a rig's verdict as people read it: what its cards do not show makes it no worse; None is a busy rig."""
+    if verdict is None:
+        return "busy"
+    return word(Verdict.PASS if verdict in (Verdict.BLIND, Verdict.SKIP) else verdict)
+
+
 def counts(numbers: dict[str, int]) -> str:
     """Return coverage such as `ok 41 · fail 3 · blind 2`."""
     return " · ".join(f"{word(v)} {numbers[v.value]}" for v in COUNT_ORDER if numbers.get(v.value))

@@ -21,8 +21,8 @@ from rigctl.errors import UsageError
 from rigctl.model.verdict import Verdict
 from rigctl.report.html import template
 from rigctl.report.summary import headline, rig_counts, tally
-from rigctl.report.text import counts, moment, plain, several, word
-from rigctl.site.views import CHARTED, DAYS, charts_of, incidents_of, row_of, said
+from rigctl.report.text import counts, moment, plain, rig_word, several, word
+from rigctl.site.views import CHARTED, DAYS, charts_of, incidents_of, row_of
 from rigctl.store import RunDir
 from rigctl.store.files import replace_durably, writing
 from rigctl.trends import known_of
@@ -275,6 +275,6 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         finalize=lambda value: plain(value) if type(value) is str else value,
     )
-    made.filters["said"] = said
+    made.filters["said"] = rig_word
     made.filters["word"] = word
     return made

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from rigctl.model.verdict import Verdict
-from rigctl.report.text import moment, plain, word
+from rigctl.report.text import moment, plain, rig_word
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -65,13 +65,6 @@ class Incident:
     cause: str
     link: str
     """The run's page without its ending; empty where the run is another controller's."""
-
-
-def said(verdict: Verdict | None) -> str:
-    """A verdict of a rig as people read it: what its cards do not show makes it no worse."""
-    if verdict is None:
-        return "busy"
-    return word(Verdict.PASS if verdict in _WELL else verdict)
 
 
 def kind_of(verdict: Verdict | None) -> str:
@@ -155,4 +148,4 @@ def _rank(cell: Cell) -> int:
 
 def _title(cell: Cell) -> str:
     more = f": {plain(cell.cause)}" if cell.cause else ""
-    return f"{moment(cell.ended_at):%-d %B %Y}: {said(cell.verdict)}{more}"
+    return f"{moment(cell.ended_at):%-d %B %Y}: {rig_word(cell.verdict)}{more}"
