@@ -25,9 +25,9 @@ ALWAYS = (
     "Install the toolkits, and neither a driver nor a newer toolkit with them",
     "Compile it for the rig's cards",
 )
-LATER_S = (0.0, 0.3, 1.0)
+LATER_S = (0.0, 0.2, 0.6)
 """So long after a task began it is interrupted, in turn: at its begin, in its middle, or already in the next one."""
-SAMPLE = 12
+SAMPLE = 18
 """At so many tasks, spread evenly over a run, it is interrupted."""
 STATE = """
 dpkg-query -W -f '${Package} ${Version} ${db:Status-Abbrev}\\n'
@@ -111,8 +111,9 @@ def test_an_interrupted_provisioning_ends_as_an_uninterrupted_one_when_run_again
     assert (whole.code, whole.said) == (0, "")
     tasks = sample(whole.log)
     stopped = [task for place, task in enumerate(tasks) if interrupt(interrupted, task, LATER_S[place % len(LATER_S)])]
-    # What was finished before it was interrupted is not done again, so not every task comes a second time.
-    assert len(stopped) >= SAMPLE * 2 // 3, sorted(set(tasks) - set(stopped))
+    # What was finished before it was interrupted is not done again, so not every task comes a second time: the quicker
+    # a run is, the more of it is finished.
+    assert len(stopped) >= SAMPLE // 2, sorted(set(tasks) - set(stopped))
     again = interrupted.provision(tags=TAGS)
     assert (again.code, again.said) == (0, "")
     assert interrupted.is_consistent()
