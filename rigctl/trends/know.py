@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC
 from typing import TYPE_CHECKING
 
 from rigctl.trends.changes import changes
@@ -54,7 +55,7 @@ class Knowledge:
 
 def know(index: Index, rig: str, *, now: datetime) -> Knowledge:
     """Ask the index for all that it knows of a rig, up to `now`. Raises RigctlError as the index."""
-    until = now.isoformat()
+    until = now.astimezone(UTC).isoformat()  # as runs say it; the index compares their words
     pasts, points = index.pasts(rig, until=until), index.points(rig, until=until)
     return known_of(rig, pasts, points, now)
 

@@ -85,8 +85,11 @@ def interrupt(box: Box, task: str, later_s: float, *, again: bool = True) -> boo
             time.sleep(later_s)
             process.send_signal(signal.SIGINT)
             code = process.wait(timeout=120)
-            # It may have been at its end; Python, when it ends, dies of the signal, which a shell shows as 130 too.
+            # It may have been at its end: Python dies of a signal that comes while it ends, which a shell shows as 130.
             assert code in {0, 130, -signal.SIGINT}
+            if code == -signal.SIGINT:
+                journals = [run / "journal.jsonl" for run in box.runs.glob("*") if run not in known]
+                assert any('"provision_finished"' in path.read_text(encoding="utf-8") for path in journals)
             return code == 130
         time.sleep(0.05)
     if process.returncode and again:

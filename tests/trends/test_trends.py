@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -11,7 +11,7 @@ from scipy import stats
 
 from rigctl.model.past import CardPart, Cause, Parts, Past, Point
 from rigctl.model.verdict import Verdict
-from rigctl.trends import all_series, changes, known_of, slow_trends
+from rigctl.trends import all_series, changes, know, known_of, slow_trends
 from rigctl.trends.series import MAD_FROM, PRIOR, PRIOR_WEIGHT, Series, sigma_of, student
 from rigctl.trends.slow import FEWEST, SHORTEST_DAYS, WATCHED
 
@@ -246,3 +246,21 @@ def test_the_usual_value_behind_a_verdict():
     assert isinstance(series, Series)
     assert series.usual == pytest.approx(0.105)
     assert one.usual(HOT, "slot2 (…2)") is None
+
+
+@pytest.mark.parametrize("hours", [-8, 0, 9])
+def test_the_index_is_asked_in_the_time_that_runs_are_kept_in(hours):
+    asked = []
+
+    class Asked:
+        def pasts(self, _rig: str, *, until: str) -> tuple[Past, ...]:
+            asked.append(until)
+            return (past(0),)
+
+        def points(self, _rig: str, *, until: str) -> tuple[Point, ...]:
+            asked.append(until)
+            return ()
+
+    now = (START + timedelta(minutes=5)).astimezone(timezone(timedelta(hours=hours)))
+    assert know(Asked(), "rig1", now=now).last == past(0)
+    assert asked == [(START + timedelta(minutes=5)).isoformat()] * 2
