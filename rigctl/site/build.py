@@ -223,7 +223,7 @@ def _rig(site: _Site, row: Row, known: Knowledge) -> None:
 
 
 def _fleet(site: _Site, rows: dict[str, Row]) -> int:
-    bad = sorted((row for row in rows.values() if row.verdict in _BAD), key=lambda row: (_tone(row.verdict), row.rig))
+    bad = sorted((row for row in rows.values() if row.verdict in _BAD or row.stale), key=lambda row: row.rig)
     bad.sort(key=lambda row: _BAD.index(row.verdict) if row.verdict in _BAD else len(_BAD))
     trends = sum(len(row.trends) for row in rows.values())
     if bad:
@@ -233,7 +233,8 @@ def _fleet(site: _Site, rows: dict[str, Row]) -> int:
     ordered = [*bad, *(rows[rig] for rig in sorted(rows) if rows[rig] not in bad)]
     _page(
         site, site.output / "index.html", "fleet.html.j2", title="fleet", headline=title if rows else "no rig yet",
-        tone=_tone(bad[0].verdict) if bad else "pass", bad=bad, rows=ordered,
+        tone="fail" if any(row.verdict is Verdict.FAIL for row in bad) else "error" if bad else "pass",
+        bad=bad, rows=ordered,
     )  # fmt: skip
     return 1
 

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from rigctl.store.index import Cell
     from rigctl.trends import TrendFinding
 
+STALE_HOURS = 36
+"""A last verdict that is older says nothing of today: a night was left out, as `rigctl nightly status` has it."""
 DAYS = 365
 """A year of nights."""
 CHARTED = {
@@ -53,6 +55,8 @@ class Row:
     cells: tuple[NightCell, ...]
     label: str
     trends: tuple[TrendFinding, ...]
+    stale: bool
+    """Whether its last verdict is old: silence is not health."""
 
 
 @dataclass(frozen=True)
@@ -86,14 +90,17 @@ def row_of(rig: str, cells: Sequence[Cell], trends: tuple[TrendFinding, ...], no
     counted = {kind: sum(one.kind == kind for one in shown) for kind in _WORST}
     label = ", ".join(f"{number} {kind}" for kind, number in counted.items() if number)
     last = next((cell for cell in reversed(cells) if cell.verdict is not None), cells[-1])
+    stale = last.verdict is None or now - moment(last.ended_at) > timedelta(hours=STALE_HOURS)
+    silent = f"no verdict since {moment(last.ended_at):%-d %B %Y}" if stale else ""
     return Row(
         rig=rig,
         verdict=last.verdict,
         when=f"{moment(last.ended_at):%-d %B %Y, %H:%M}",
-        cause=plain(last.cause),
+        cause="; ".join(text for text in (silent, plain(last.cause)) if text),
         cells=shown,
         label=f"{rig}, {len(shown)} nights: {label or 'none'}",
         trends=trends,
+        stale=stale,
     )
 
 

@@ -43,7 +43,8 @@ with watched(run):
 @pytest.mark.parametrize("how", ["killed", "well"])
 def test_a_controller_that_is_killed_outright_leaves_no_ansible(how):
     """With a real one, killed with -9; one that ends by itself is left to end what it began."""
-    run = f"2026-11-30T1200Z-{os.getpid() % 65536:04x}"
+    # A name of its own: the watcher of a run that was killed looks for its processes for a while.
+    run = f"2026-11-30T1200Z-{os.getpid() % 65536:04x}-{how}"
     controller = subprocess.Popen([sys.executable, "-c", CONTROLLER, run, how], stdout=subprocess.PIPE)
     ansible = int(controller.stdout.readline())
     with controller.stdout:

@@ -135,6 +135,15 @@ def test_a_year_has_a_place_for_each_day_and_shows_the_worst_of_it() -> None:
     assert (row.verdict, row_of("rig1", [cell(1, None)], (), NOW).verdict) == (Verdict.WARN, None)
 
 
+def test_silence_is_not_health(place: Place) -> None:
+    place.build(NOW + timedelta(days=60))
+    text = (place.site / "index.html").read_text(encoding="utf-8")
+    assert "2 rigs of 2 need somebody" in text
+    assert "no verdict since 30 November 2026" in text
+    assert not row_of("rig1", [cell(1, Verdict.PASS)], (), NOW + timedelta(hours=7)).stale
+    assert row_of("rig1", [cell(1, Verdict.PASS)], (), NOW + timedelta(hours=9)).stale
+
+
 def test_the_command(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["site", "--runs", str(place.runs), "--output", str(place.site)]
     assert main(words) == 0
