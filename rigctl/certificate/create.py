@@ -9,14 +9,13 @@ from rigctl.certificate import html, pdf, signing
 from rigctl.certificate.statement import digest, state
 from rigctl.errors import UsageError
 from rigctl.store import RunDir, dumps
-from rigctl.store.baseline import ACCEPTED, judged_runs
 from rigctl.store.files import replace_durably, writing
+from rigctl.store.index import Index, own_url
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from rigctl.model.certificate import Statement
-    from rigctl.model.verdict import Record
 
 STATEMENT, SIGNATURE, HTML, PDF = ".json", ".json.sig", ".html", ".pdf"
 
@@ -59,19 +58,11 @@ def create(runs: Path, rig: str, run_id: str | None, key: Path | None, output: P
 
 
 def _newest(runs: Path, rig: str) -> RunDir:
-    found = None
-    for run, record in judged_runs(runs):
-        if _accepted(record, rig) and _burnt(run, rig):
-            found = run
-    if found is None:
+    found: tuple[str, ...] = ()
+    if runs.is_dir():
+        with Index.open(runs, own_url(runs)) as index:
+            index.update()
+            found = index.baseline_runs(rig)
+    if not found:
         raise UsageError(f"no run under {runs} burnt and accepted {rig!r}", f"accept it first: `rigctl accept {rig}`")
-    return found
-
-
-def _accepted(record: Record, rig: str) -> bool:
-    return any(one.name == rig and one.verdict in ACCEPTED for one in record.rigs)
-
-
-def _burnt(run: RunDir, rig: str) -> bool:
-    profiles = [one.profile for one in run.read_info().rigs if one.name == rig]
-    return any(profile is not None and profile.gpu_burn_seconds > 0 for profile in profiles)
+    return RunDir(runs / found[-1])

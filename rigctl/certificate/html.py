@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from rigctl.certificate.words import heading, rows
-from rigctl.report.html import template
-from rigctl.report.text import counts, figure, plain, word
+from rigctl.report.html import environment, template
+from rigctl.report.text import counts, figure
 from rigctl.store import dumps
 
 if TYPE_CHECKING:
@@ -21,17 +20,9 @@ OPENING, CLOSING = '<script type="application/json" id="statement">', "</script>
 
 def render(stated: Statement) -> bytes:
     """Return the page; equal statements give equal bytes with the same version of rigctl."""
-    environment = Environment(
-        loader=PackageLoader("rigctl.certificate"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=lambda value: plain(value) if type(value) is str else value,
-    )
-    environment.filters["word"] = word
-    environment.globals["figure"] = figure
-    page = environment.get_template("certificate.html.j2").render(
+    made = environment("rigctl.certificate")
+    made.globals["figure"] = figure
+    page = made.get_template("certificate.html.j2").render(
         stated=stated,
         heading=heading(stated),
         rows=rows(stated),

@@ -89,6 +89,8 @@ def accept_command(
         with watch(progress, console):
             outcome = accept(options, run_dir, progress)
     except KeyboardInterrupt:
+        if as_json and run_dir.has_record:
+            emit_json(run_dir.read_record())
         console.print(f"stopped; what was measured is in {run_dir.path}", markup=False, soft_wrap=True)
         raise
     if as_json:

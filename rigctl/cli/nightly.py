@@ -101,13 +101,16 @@ def run_command(
                 night.say(f"{one.wish.rig}: left out: {one.reason}")
             carried = night.carry_out([slot.wish for slot in planned.slots], left)
             records = records_of(carried, runs)
+            left_out = {one.wish.rig: one.reason for one in planned.left_out}
+            left_out |= {one.wish.rig: one.why_not for one in carried if one.run_id is None}
+            code = _tell(park, runs, records, left_out, as_json=as_json)
         except BaseException:
             _beat(park, "fail")
             raise
-        left_out = {one.wish.rig: one.reason for one in planned.left_out}
-        left_out |= {one.wish.rig: one.why_not for one in carried if one.run_id is None}
-        code = _tell(park, runs, records, left_out, as_json=as_json)
-        heard = _beat(park, "", f"{len(records)} runs, {len(left_out)} left out")
+        # A night in which nothing was measured is no night.
+        heard = _beat(
+            park, "" if any(one.rigs for one in records) else "fail", f"{len(records)} runs, {len(left_out)} left out"
+        )
     raise typer.Exit(code or (ExitCode.OK if heard else ExitCode.UNMEASURED))
 
 
@@ -205,14 +208,18 @@ def _tell(park: Park, runs: Path, records: Sequence[Record], left_out: dict[str,
     """Print the morning line, and send what changed."""
     from rigctl.nightly import store  # noqa: PLC0415
     from rigctl.nightly.sending import send  # noqa: PLC0415
-    from rigctl.nightly.telling import after_night, merged, morning  # noqa: PLC0415
+    from rigctl.nightly.telling import after_night, merged, morning, nothing_measured  # noqa: PLC0415
     from rigctl.store.index import Index  # noqa: PLC0415
     from rigctl.trends import know  # noqa: PLC0415
 
     code = ExitCode.UNMEASURED if left_out or not records else ExitCode.OK
     if not records:
+        message = nothing_measured(left_out)
         if as_json:
-            emit_json({"morning": "", "left_out": left_out, "rigs": []})
+            emit_json({"morning": message.title, "left_out": left_out, "runs": []})
+        else:
+            typer.echo(f"{message.title}\n{message.body}")
+        send((message,), park.spec.notify)
         return code
     record = merged(records)
     now = _local()

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rigctl.errors import RigctlError, UsageError
+from rigctl.nightly.night import STOP_S
 from rigctl.store.files import replace_durably, writing
 
 if TYPE_CHECKING:
@@ -153,6 +154,8 @@ EnvironmentFile=-{place.environment_file}
 ExecStart={command}
 TimeoutStartSec={limit_s:.0f}
 KillSignal=SIGINT
+KillMode=mixed
+TimeoutStopSec={STOP_S + 60}
 """
 
 

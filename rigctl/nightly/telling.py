@@ -32,6 +32,8 @@ class RigTold(BaseModel):
     """The lines that told it, for the reminder."""
     told_at: str = ""
     """ISO 8601; when it was last said."""
+    trends: tuple[str, ...] = ()
+    """Slow trends that were said, by check and card."""
 
 
 class Told(BaseModel):
@@ -66,23 +68,25 @@ def after_night(
         spec: The park's wishes.
         now: Local time.
     """
-    rigs, changed, cleared = dict(told.rigs), [], []
+    rigs, changed, cleared, new_trend = dict(told.rigs), [], [], False
     for rig in record.rigs:
         before = rigs.get(rig.name, RigTold())
         bad = _bad(rig)
         lines = lines_of(rig, known.get(rig.name), spec) if bad else ""
+        trends = _trend_keys(known.get(rig.name))
+        new_trend = new_trend or bool(set(trends) - set(before.trends))
         if bad and bad != before.bad:
             changed.append(lines)
-            rigs[rig.name] = RigTold(bad=bad, lines=lines, told_at=now.isoformat())
+            rigs[rig.name] = RigTold(bad=bad, lines=lines, told_at=now.isoformat(), trends=trends)
         elif bad:
-            rigs[rig.name] = before.model_copy(update={"lines": lines})
+            rigs[rig.name] = before.model_copy(update={"lines": lines, "trends": trends})
         else:
             if before.bad:
                 cleared.append(rig.name)
-            rigs[rig.name] = RigTold()
+            rigs[rig.name] = RigTold(trends=trends)
     messages = []
     head, *_ = morning_line(record).splitlines()
-    if changed:
+    if changed or new_trend:
         messages.append(Message(kind="change", title=head, body="\n".join([*changed, *_trends(known)])))
     if cleared:
         names = ", ".join(cleared)
@@ -141,6 +145,16 @@ def merged(records: Sequence[Record]) -> Record:
             "busy": tuple(rig for one in records for rig in one.busy),
         }
     )
+
+
+def nothing_measured(left_out: Mapping[str, str]) -> Message:
+    """What is sent after a night in which no rig was measured; every time, for silence is not health."""
+    body = "\n".join(f"left out {rig}: {why}" for rig, why in sorted(left_out.items()))
+    return Message(kind="change", title="rigctl: no rig was measured tonight", body=body or "the plan held no rig")
+
+
+def _trend_keys(known: Knowledge | None) -> tuple[str, ...]:
+    return tuple(sorted(f"{one.check}[{one.key}]" for one in known.trends)) if known is not None else ()
 
 
 def _bad(rig: RigRecord) -> str:

@@ -89,10 +89,10 @@ def _first_screen(record: Record, rigs: list[RigView]) -> dict[str, Any]:
     }
 
 
-def environment() -> Environment:
-    """Return what renders a page: text of rigs is made harmless wherever a template places it."""
+def environment(package: str = "rigctl.report") -> Environment:
+    """Return what renders pages from a package's templates: text of rigs is made harmless wherever one places it."""
     made = Environment(
-        loader=PackageLoader("rigctl.report"),
+        loader=PackageLoader(package),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

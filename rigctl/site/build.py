@@ -11,7 +11,6 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
@@ -19,9 +18,9 @@ import rigctl
 from rigctl.checks.catalogue import CATALOGUE
 from rigctl.errors import UsageError
 from rigctl.model.verdict import Verdict
-from rigctl.report.html import template
+from rigctl.report.html import environment, template
 from rigctl.report.summary import headline, rig_counts, tally
-from rigctl.report.text import counts, moment, plain, rig_word, several, word
+from rigctl.report.text import counts, moment, rig_word, several
 from rigctl.site.views import CHARTED, DAYS, charts_of, incidents_of, row_of
 from rigctl.store import RunDir
 from rigctl.store.files import replace_durably, writing
@@ -30,6 +29,8 @@ from rigctl.trends import known_of
 if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
+
+    from jinja2 import Environment
 
     from rigctl.site.views import Row
     from rigctl.store.index import Cell, Index
@@ -268,14 +269,6 @@ def _page(site: _Site, path: Path, name: str, **known: Any) -> None:
 
 @cache
 def _environment() -> Environment:
-    made = Environment(
-        loader=PackageLoader("rigctl.site"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=lambda value: plain(value) if type(value) is str else value,
-    )
+    made = environment("rigctl.site")
     made.filters["said"] = rig_word
-    made.filters["word"] = word
     return made

@@ -120,6 +120,31 @@ def test_a_message_that_does_not_go_out_is_said_and_tried_the_next_night(
     assert [path for _, path, _ in server.got] == ["/hook"]
 
 
+def test_a_night_that_measured_nothing_is_no_success(
+    park: Park, server: Server, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def nobody(_night: Night, wishes: list, _left_s: float) -> list[Carried]:
+        return [Carried(wish, None, 3, "rigctl accept ended with 3") for wish in wishes]
+
+    monkeypatch.setattr(Night, "carry_out", nobody)
+    park.put(notify=[{"env": "TEST_NOTIFY"}], heartbeat={"env": "TEST_BEAT"})
+    assert park.ask("run") == 3
+    assert "no rig was measured tonight\nleft out rig1: rigctl accept ended with 3" in capsys.readouterr().out
+    assert [path for _, path, _ in server.got] == ["/ping/x/start", "/hook", "/ping/x/fail"]
+
+
+@pytest.mark.usefixtures("carried")
+def test_a_night_that_cannot_be_told_is_no_success(
+    park: Park, server: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    park.put(heartbeat={"env": "TEST_BEAT"})
+    park.runs.mkdir()
+    (park.runs / "nightly.json").write_text("{", encoding="utf-8")
+    assert park.ask("run") == 2
+    assert "nightly.json is damaged" in capsys.readouterr().err
+    assert [path for _, path, _ in server.got] == ["/ping/x/start", "/ping/x/fail"]
+
+
 @pytest.mark.usefixtures("carried")
 def test_reminders(park: Park, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     park.put(notify=[{"env": "TEST_NOTIFY"}])

@@ -41,6 +41,7 @@ def test_the_night_begins_with_the_window_and_ends_after_it(tmp_path: Path) -> N
     assert "OnCalendar=hourly" in files[f"{REMIND}.timer"]
     night = files[f"{NIGHT}.service"]
     assert f"TimeoutStartSec={9 * 3600}\n" in night
+    assert "KillMode=mixed\nTimeoutStopSec=360\n" in night, "an acceptance is interrupted once, and may judge"
     assert "nightly run --catch-up all -i '/srv/my rigs/100%%/inventory' --runs '/srv/$$runs'\n" in night
     assert "EnvironmentFile=-%h/.config/rigctl/nightly.env" in night
     assert "WantedBy=default.target" in files[f"{NIGHT}.timer"]

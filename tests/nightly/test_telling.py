@@ -10,7 +10,7 @@ import pytest
 from rigctl.nightly.telling import Message, Told, after_night, merged, morning, reminders
 from rigctl.trends import known_of
 from tests.nightly.park import record, spec
-from tests.trends.test_trends import HOT, bad, past
+from tests.trends.test_trends import HOT, START, bad, nights, past
 
 if TYPE_CHECKING:
     from rigctl.model.nightly import NightlySpec
@@ -48,6 +48,15 @@ def test_another_cause_is_a_change() -> None:
     verdict = other.rigs[0].verdicts[0].model_copy(update={"subject": "slot1 (…11c0)"})
     changed = other.model_copy(update={"rigs": (other.rigs[0].model_copy(update={"verdicts": (verdict,)}),)})
     assert [one.kind for one in after_night(told, changed, {}, spec(), NOW)[1]] == ["change"]
+
+
+def test_a_slow_trend_is_told_once() -> None:
+    creeping = tuple(nights(60, lambda day: 0.100 + 0.0001 * day))
+    known = {"rig1": known_of("rig1", (past(0),), creeping, START + timedelta(days=60))}
+    told, (first,) = after_night(Told(), record(("rig1", "")), known, spec(), NOW)
+    assert first.kind == "change"
+    assert "trend rig1 slot1 (…1): thermals.resistance" in first.body
+    assert after_night(told, record(("rig1", "")), known, spec(), NOW)[1] == ()
 
 
 def test_one_rig_gets_well_while_another_gets_bad() -> None:
