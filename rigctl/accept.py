@@ -20,6 +20,7 @@ from rigctl.model.spec import ProfileSpec
 from rigctl.report.write import write_own
 from rigctl.store import RunDir
 from rigctl.store.baseline import find_baselines
+from rigctl.store.decisions import newest_decisions
 from rigctl.store.xids import find_past_xids
 
 if TYPE_CHECKING:
@@ -79,7 +80,9 @@ def start_run(options: AcceptOptions) -> RunDir:
     """Check what was asked and create the run directory. Raises UsageError before anything is touched."""
     user_test_files(options.acceptance_tests)
     names = tuple(rig.name for rig in options.rigs)
-    known, past_xids = find_baselines(options.runs, names), find_past_xids(options.runs, names, datetime.now(UTC))
+    decided = newest_decisions(options.runs)
+    known = find_baselines(options.runs, names, decided)
+    past_xids = find_past_xids(options.runs, names, datetime.now(UTC))
     rigs = tuple(
         RunRig(
             name=rig.name,
@@ -87,6 +90,7 @@ def start_run(options: AcceptOptions) -> RunDir:
             profile=profile_of(rig, options),
             waivers=rig.waivers,
             baseline=known.get(rig.name),
+            decision=decided.get(rig.name),
             past_xids=past_xids.get(rig.name, ()),
         )
         for rig in options.rigs

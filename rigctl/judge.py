@@ -220,7 +220,8 @@ def _notes(case: Case) -> tuple[str, ...]:
     left_out = [step for step in STEPS if step not in asked]
     untested = [f"not run in this profile: {', '.join(left_out)}"] if left_out else []
     problems = [f"while reading facts: {error}" for error in (facts.errors if facts else ())]
-    return (*case.readings.cuts, *problems, *_saved(case), *untested)
+    decided = [case.rig.decision.sentence] if case.rig.decision is not None else []
+    return (*case.readings.cuts, *problems, *_saved(case), *decided, *untested)
 
 
 def _saved(case: Case) -> list[str]:

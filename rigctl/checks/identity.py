@@ -1,7 +1,7 @@
 """Identity: the rig is still the one that was accepted: the same cards in the same slots with the same firmware.
 
 A card is known by its UUID and its place by the root port and the way down from it, never by its bus number: that
-shifts when a disk is added. What differs from the newest accepted run fails until a person accepts it (a waiver): the
+shifts when a disk is added. What differs from the newest accepted run fails until a person accepts it: the
 history by which all else is judged belongs to those cards.
 """
 
@@ -27,9 +27,9 @@ TAINTS = {"P": "proprietary", "O": "out of tree", "E": "unsigned", "F": "forced"
 """Source: the kernel's Documentation/admin-guide/tainted-kernels."""
 
 
-def accept_fix(rig: str, check: str) -> str:
+def accept_fix(rig: str) -> str:
     """Say how a person accepts that a rig is another one now."""
-    return f"or accept it: a waiver for {check} in host_vars/{rig}/waivers.yml until the next run has been accepted"
+    return f'or accept it: `rigctl baseline accept RUN {rig} --reason "…"` with the id of this run'
 
 
 def against(baseline: Baseline | None) -> str:
@@ -67,7 +67,7 @@ def _same_card(
 ) -> CheckVerdict:
     places, was = where
     now = places.get(gpu.uuid)
-    accept = accept_fix(readings.rig, say.check)
+    accept = accept_fix(readings.rig)
     before = next((one for one in baseline.facts.gpus if one.uuid == gpu.uuid), None)
     if before is None:
         left = _who_sat_there(now, baseline, was, {one.uuid for one in cards(readings)})
@@ -131,7 +131,7 @@ def card_firmware(spec: RigSpec, readings: Readings, baseline: Baseline | None) 
     asked = spec.settings.gpu_vbios if spec.settings is not None else None
     source = spec.source("settings.gpu_vbios") if asked is not None else against(baseline)
     say = Say("identity.card_firmware", expected=" or ".join(asked) if asked else None, source=source)
-    accept = accept_fix(readings.rig, say.check)
+    accept = accept_fix(readings.rig)
 
     def judge(gpu: GpuFacts, say: Say) -> CheckVerdict:
         before = next((one for one in baseline.facts.gpus if one.uuid == gpu.uuid), None) if baseline else None

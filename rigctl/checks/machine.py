@@ -139,7 +139,7 @@ def _word(value: Value) -> str:
 
 
 def _changed(say: Say, rig: str, wrong: list[str]) -> CheckVerdict:
-    accept = accept_fix(rig, say.check)
+    accept = accept_fix(rig)
     if len(wrong) >= SEVERAL:
         return say.failed(
             f"BIOS defaults returned: {'; '.join(wrong)}",
@@ -162,7 +162,7 @@ def machine(readings: Readings, baseline: Baseline | None) -> list[CheckVerdict]
     if unread := _unread(facts, was):
         return [say.error(f"could be read before and cannot now: {unread}", FACTS_FIX.format(rig=readings.rig))]
     if lost := [*_exchanged(facts, was), *_less_memory(facts, was), *_gone(facts, was)]:
-        fix = f"look whether it has come loose or has failed; put it back, {accept_fix(readings.rig, say.check)}"
+        fix = f"look whether it has come loose or has failed; put it back, {accept_fix(readings.rig)}"
         return [say.failed("; ".join(lost), "; ".join(lost), fix)]
     added = _added(facts, was)
     if changed := _versions(facts, was):

@@ -15,6 +15,7 @@ import typer
 from rigctl import __version__
 from rigctl.cli import (
     accept,
+    baseline,
     bootstrap,
     bundle,
     certificate,
@@ -46,8 +47,8 @@ if TYPE_CHECKING:
     from types import FrameType
 
 _COMMANDS = (
-    *(demo, init, bootstrap, doctor, provision, check, accept, judge, report, history, compare, upgrade, nightly, site),
-    *(power, identify, evidence, certificate, health, spec, compat, bundle, sim),
+    *(demo, init, bootstrap, doctor, provision, check, accept, judge, report, history, compare, baseline, upgrade),
+    *(nightly, site, power, identify, evidence, certificate, health, spec, compat, bundle, sim),
 )
 """In the order of the help page."""
 

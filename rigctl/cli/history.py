@@ -12,6 +12,7 @@ from rigctl.cli.common import DEFAULT_RUNS, IndexOpt, JsonOpt, RunsOpt, console,
 from rigctl.errors import UsageError
 
 if TYPE_CHECKING:
+    from rigctl.model.decision import BaselineDecision
     from rigctl.model.past import Past
     from rigctl.store.index import Index
 
@@ -60,9 +61,12 @@ def history_command(
             _fleet(index, begin, end, as_json=as_json)
         elif check is None:
             pasts = [one for one in index.pasts(rig, since=begin, until=end) if _wanted(one, profile, verdict)]
-            _rig(index, rig, pasts[-limit:], as_json=as_json)
+            decided = _decided(index, rig, max(begin, pasts[-limit].ended_at if len(pasts) > limit else ""), end)
+            _rig(index, rig, pasts[-limit:], decided, as_json=as_json)
         else:
             _figures(index, rig, check, (begin, end), (profile, verdict), limit, as_json=as_json)
+            for one in () if as_json else _decided(index, rig, begin, end):
+                typer.echo(f"{one.at[:10]}: the baseline was {one.words}")
 
 
 def _fleet(index: Index, since: str, until: str, *, as_json: bool) -> None:
@@ -78,7 +82,15 @@ def _fleet(index: Index, since: str, until: str, *, as_json: bool) -> None:
         Console().print(of_fleet(rows))
 
 
-def _rig(index: Index, rig: str, pasts: list[Past], *, as_json: bool) -> None:
+def _decided(index: Index, rig: str, since: str, until: str) -> list[BaselineDecision]:
+    """What people decided about the rig's baseline in that time, oldest first; about runs of this folder."""
+    from rigctl.store.decisions import read_decisions  # noqa: PLC0415
+
+    decisions = [one for one in read_decisions(index.runs) if one.rig == rig]
+    return [one for one in decisions if since <= one.at and (not until or one.at[: len(until)] <= until)]
+
+
+def _rig(index: Index, rig: str, pasts: list[Past], decided: list[BaselineDecision], *, as_json: bool) -> None:
     from rigctl.report.history import of_rig  # noqa: PLC0415
     from rigctl.trends import know  # noqa: PLC0415
 
@@ -87,13 +99,14 @@ def _rig(index: Index, rig: str, pasts: list[Past], *, as_json: bool) -> None:
         emit_json(
             {
                 "runs": [past.model_dump(mode="json") for past in pasts],
+                "baseline": [one.model_dump(mode="json") for one in decided],
                 "since_last_pass": [change.sentence for change in known.changes],
                 "trends": [trend.sentence for trend in known.trends],
                 "swap": known.swap,
             }
         )
         return
-    Console().print(of_rig(pasts))
+    Console().print(of_rig(pasts, decided))
     if known.last is not None:
         typer.echo(f"since the last pass: {known.what_changed}")
     for trend in known.trends:

@@ -7,6 +7,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from rigctl.model.baseline import Baseline
+from rigctl.model.decision import BaselineDecision
 from rigctl.model.history import PastXid
 from rigctl.model.spec import ProfileSpec, RigSpec
 from rigctl.model.waiver import Waiver
@@ -23,6 +24,8 @@ class RunRig(BaseModel):
     waivers: tuple[Waiver, ...] = ()
     baseline: Baseline | None = None
     """What the rig's accepted runs had shown when this one began; None: it was never burnt and accepted."""
+    decision: BaselineDecision | None = None
+    """What people had decided about its baseline when this one began; None: nothing."""
     past_xids: tuple[PastXid, ...] = ()
     """The Xid messages of its runs in the week before this one, accepted or not."""
 

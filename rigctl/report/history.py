@@ -13,6 +13,7 @@ from rigctl.report.text import counts, figure, moment, plain, rig_word, word
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from rigctl.model.decision import BaselineDecision
     from rigctl.model.past import Past, Point
     from rigctl.trends import Series
 
@@ -21,31 +22,39 @@ STYLES = {Verdict.PASS: "green", Verdict.FAIL: "bold red", Verdict.ERROR: "magen
 
 def of_fleet(newest: Iterable[tuple[Past, int]]) -> Table:
     """One row a rig: its newest run, and how many runs there are."""
-    table = _table("rig", "class", "last run", "verdict", "runs", "cause")
+    shown = table("rig", "class", "last run", "verdict", "runs", "cause")
     for past, runs in newest:
-        table.add_row(*_cells(past.rig, past.rig_class, _when(past.ended_at)), _verdict(past), str(runs), _cause(past))
-    return table
+        shown.add_row(*cells(past.rig, past.rig_class, when(past.ended_at)), _verdict(past), str(runs), _cause(past))
+    return shown
 
 
-def of_rig(pasts: Sequence[Past]) -> Table:
-    """One row a run."""
-    table = _table("ended", "run", "profile", "verdict", "checks", "cause")
-    for past in pasts:
-        cells = _cells(_when(past.ended_at), past.run_id, past.profile)
-        table.add_row(*cells, _verdict(past), counts(past.counts), _cause(past))
-    return table
+def of_rig(pasts: Sequence[Past], decisions: Sequence[BaselineDecision] = ()) -> Table:
+    """One row a run, and one where people decided about the rig's baseline, in the order of time."""
+    shown = table("ended", "run", "profile", "verdict", "checks", "cause")
+    rows = [(moment(past.ended_at), _of_run(past)) for past in pasts]
+    for one in decisions:
+        said = cells(when(one.at), one.run or "", "", "baseline", "", one.words)
+        rows.append((moment(one.at), said))
+    for _, row in sorted(rows, key=lambda row: row[0]):
+        shown.add_row(*row)
+    return shown
+
+
+def _of_run(past: Past) -> tuple[str, ...]:
+    known = cells(when(past.ended_at), past.run_id, past.profile)
+    return (*known, _verdict(past), counts(past.counts), _cause(past))
 
 
 def of_series(series: Sequence[Series], points: Sequence[Point]) -> Table:
     """One row a figure that was found."""
-    table = _table("ended", "run", "subject", "found", "usual", "limit", "verdict")
+    shown = table("ended", "run", "subject", "found", "usual", "limit", "verdict")
     usual = {(one.check, point.subject): one for one in series for point in one.points}
     for point in points:
         known = usual[point.check, point.subject]
         found, limit = figure(point.found, point.unit), figure(point.limit, point.unit)
-        cells = _cells(_when(point.ended_at), point.run_id, point.subject, found, figure(known.usual), limit)
-        table.add_row(*cells, _styled(word(point.verdict), point.verdict))
-    return table
+        said = cells(when(point.ended_at), point.run_id, point.subject, found, figure(known.usual), limit)
+        shown.add_row(*said, _styled(word(point.verdict), point.verdict))
+    return shown
 
 
 def what_could_be_seen(series: Sequence[Series]) -> list[str]:
@@ -57,18 +66,21 @@ def what_could_be_seen(series: Sequence[Series]) -> list[str]:
     ]
 
 
-def _table(*columns: str) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
+def table(*columns: str, wide: Sequence[str] = ("cause", "checks")) -> Table:
+    """An empty table; only the columns that may be wide are folded."""
+    made = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
-        table.add_column(column, no_wrap=column not in ("cause", "checks"))
-    return table
+        made.add_column(column, no_wrap=column not in wide)
+    return made
 
 
-def _cells(*texts: str) -> tuple[str, ...]:
+def cells(*texts: str) -> tuple[str, ...]:
+    """Texts as cells, made harmless."""
     return tuple(escape(plain(text)) for text in texts)
 
 
-def _when(iso: str) -> str:
+def when(iso: str) -> str:
+    """A time in UTC, to the minute."""
     return f"{moment(iso):%Y-%m-%d %H:%M}"
 
 

@@ -23,6 +23,7 @@ from rigctl.report.summary import headline, rig_counts, tally
 from rigctl.report.text import counts, moment, rig_word, several
 from rigctl.site.views import CHARTED, DAYS, charts_of, incidents_of, row_of
 from rigctl.store import RunDir
+from rigctl.store.decisions import newest_decisions
 from rigctl.store.files import replace_durably, writing
 from rigctl.trends import known_of
 
@@ -191,7 +192,8 @@ def _rigs(site: _Site, touched: set[str], before: dict[str, Any]) -> dict[str, R
 
 def _know(site: _Site, rig: str) -> Knowledge:
     pasts = site.index.pasts(rig, since=(site.now - timedelta(days=DAYS)).isoformat())
-    return known_of(rig, pasts, site.index.points(rig), site.now)
+    decided = newest_decisions(site.index.runs).get(rig)
+    return known_of(rig, pasts, site.index.points(rig), site.now, decided)
 
 
 def _rig(site: _Site, row: Row, known: Knowledge) -> None:

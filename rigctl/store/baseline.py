@@ -9,14 +9,16 @@ from rigctl.errors import RigctlError, UsageError
 from rigctl.model.baseline import Baseline, Figure, Recent
 from rigctl.model.reading import Facts
 from rigctl.model.verdict import Verdict
+from rigctl.store.decisions import newest_decisions
 from rigctl.store.ids import list_runs
 from rigctl.store.lines import read_model
 from rigctl.store.rundir import RunDir
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
+    from rigctl.model.decision import BaselineDecision
     from rigctl.model.verdict import Record, RigRecord
     from rigctl.store.index import Index
 
@@ -30,30 +32,38 @@ RECENT_RUNS = 20
 """So many accepted runs of a rate are kept: enough to know how far repeats differ."""
 
 
-def find_baselines(root: Path, rigs: tuple[str, ...]) -> dict[str, Baseline]:
+def find_baselines(
+    root: Path, rigs: tuple[str, ...], decided: Mapping[str, BaselineDecision] | None = None
+) -> dict[str, Baseline]:
     """Return the baseline of each rig that was ever burnt and accepted in a run under `root`.
+
+    What people decided (`decided`, by rig; None reads it) says from which run on a rig's runs count.
 
     A run that cannot be read is left out and named in the log: it takes no other run's place. The index beside the
     runs is asked (whoever else shares another one: a baseline is of runs that can be opened here), so that a year of
     nights costs no more than a week; where it cannot be used, every run is read.
+
+    Raises:
+        UsageError: what people decided cannot be read.
     """
     if not root.is_dir():
         return {}
+    decided = newest_decisions(root) if decided is None else decided
     from rigctl.store.index import Index, own_url  # noqa: PLC0415 - it reads runs, as this module does
 
     try:
         with Index.open(root, own_url(root)) as index:
             index.update()
-            found = {rig: _indexed(index, root, rig) for rig in rigs}
+            found = {rig: _indexed(index, root, rig, decided.get(rig)) for rig in rigs}
     except (RigctlError, OSError) as error:
         log.warning("the index of %s cannot be used, so every run is read: %s", root, error)
-        return read_baselines(root, rigs)
+        return read_baselines(root, rigs, decided)
     return {rig: baseline for rig, baseline in found.items() if baseline is not None}
 
 
-def _indexed(index: Index, root: Path, rig: str) -> Baseline | None:
+def _indexed(index: Index, root: Path, rig: str, decision: BaselineDecision | None) -> Baseline | None:
     """A rig's baseline from the index, and from the newest run itself. Raises UsageError where that is damaged."""
-    runs = index.baseline_runs(rig)
+    runs = index.baseline_runs(rig, decision)
     if not runs:
         return None
     run = RunDir(root / runs[-1])
@@ -61,7 +71,7 @@ def _indexed(index: Index, root: Path, rig: str) -> Baseline | None:
     newest = next(one for one in record.rigs if one.name == rig)
     hottest: dict[str, float] = {}
     rates: dict[tuple[str, str], tuple[float, ...]] = {}
-    for point in index.baseline_points(rig):
+    for point in index.baseline_points(rig, runs):
         subject = point.uuid or point.subject
         if point.check == _SETTLED:
             hottest[subject] = max(point.found, hottest.get(subject, point.found))
@@ -79,14 +89,17 @@ def _indexed(index: Index, root: Path, rig: str) -> Baseline | None:
     )
 
 
-def read_baselines(root: Path, rigs: tuple[str, ...]) -> dict[str, Baseline]:
+def read_baselines(
+    root: Path, rigs: tuple[str, ...], decided: Mapping[str, BaselineDecision] | None = None
+) -> dict[str, Baseline]:
     """Return the same without an index: every run is read."""
+    decided = newest_decisions(root) if decided is None else decided
     found: dict[str, Baseline] = {}
     for run, record in judged_runs(root):
         for rig in record.rigs:
-            if rig.name not in rigs or rig.verdict not in ACCEPTED or not _burnt(run, rig.name):
+            if rig.name not in rigs or not _counts(record, rig, decided.get(rig.name)) or not burnt(run, rig.name):
                 continue
-            facts = _facts(run, rig.name)
+            facts = facts_of(run, rig.name)
             if facts is not None:
                 found[rig.name] = grown(found.get(rig.name), record, rig, facts)
     return found
@@ -136,12 +149,22 @@ def judged_runs(root: Path, since_day: str = "") -> Iterator[tuple[RunDir, Recor
     yield from sorted(found, key=lambda one: (one[1].ended_at, one[1].run_id))
 
 
-def _burnt(run: RunDir, rig: str) -> bool:
+def _counts(record: Record, rig: RigRecord, decision: BaselineDecision | None) -> bool:
+    """Whether a run counts for a rig's baseline: accepted by its verdict or by people, and of the time that counts."""
+    if decision is None:
+        return rig.verdict in ACCEPTED
+    accepted = rig.verdict in ACCEPTED or decision.accepts(record.run_id)
+    return accepted and decision.covers(record.run_id, record.started_at, record.ended_at)
+
+
+def burnt(run: RunDir, rig: str) -> bool:
+    """Whether a run's profile asked for a burn of the rig's cards."""
     profiles = [one.profile for one in run.read_info().rigs if one.name == rig]
     return any(profile is not None and profile.gpu_burn_seconds > 0 for profile in profiles)
 
 
-def _facts(run: RunDir, rig: str) -> Facts | None:
+def facts_of(run: RunDir, rig: str) -> Facts | None:
+    """Return what the rig consisted of; None where that did not come home or cannot be read, as the log says."""
     path = run.path / rig / "facts.json"
     if not path.exists():
         log.warning("%s has no facts of %s and is left out of its baseline", run.path.name, rig)

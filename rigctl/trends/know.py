@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC
 from typing import TYPE_CHECKING
 
+from rigctl.store.decisions import newest_decisions
 from rigctl.trends.changes import changes
 from rigctl.trends.series import all_series
 from rigctl.trends.slow import slow_trends
@@ -13,6 +14,7 @@ from rigctl.trends.slow import slow_trends
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from rigctl.model.decision import BaselineDecision
     from rigctl.model.past import Past, Point
     from rigctl.store.index import Index
     from rigctl.trends.changes import Change
@@ -31,17 +33,21 @@ class Knowledge:
     last: Past | None
     """Its newest judged run."""
     last_pass: Past | None
-    """The newest accepted run before that one."""
+    """The newest accepted run before that one, accepted by its verdict or by people; none from before a reset."""
     changes: tuple[Change, ...]
     """What differs between the two."""
     trends: tuple[TrendFinding, ...]
     swap: str | None
     """A swap of cards that would tell a card from its place; None where nothing asks for one."""
     series: tuple[Series, ...]
+    decision: BaselineDecision | None = None
+    """What people decided last about its baseline."""
 
     @property
     def what_changed(self) -> str:
         """In words, for the message."""
+        if self.last_pass is None and self.decision is not None:
+            return f"never accepted since {self.decision.since[:10]}, from when on its past counts"
         if self.last_pass is None:
             return "never accepted before"
         if not self.changes:
@@ -54,27 +60,45 @@ class Knowledge:
 
 
 def know(index: Index, rig: str, *, now: datetime) -> Knowledge:
-    """Ask the index for all that it knows of a rig, up to `now`. Raises RigctlError as the index."""
+    """Ask the index for all that it knows of a rig, up to `now`.
+
+    Raises RigctlError as the index, and UsageError where what people decided about its baseline cannot be read.
+    """
     until = now.astimezone(UTC).isoformat()  # as runs say it; the index compares their words
     pasts, points = index.pasts(rig, until=until), index.points(rig, until=until)
-    return known_of(rig, pasts, points, now)
+    return known_of(rig, pasts, points, now, newest_decisions(index.runs).get(rig))
 
 
-def known_of(rig: str, pasts: tuple[Past, ...], points: tuple[Point, ...], now: datetime) -> Knowledge:
-    """What these runs and figures say. Pure."""
+def known_of(
+    rig: str,
+    pasts: tuple[Past, ...],
+    points: tuple[Point, ...],
+    now: datetime,
+    decision: BaselineDecision | None = None,
+) -> Knowledge:
+    """What these runs and figures say, and since people moved its baseline, those of the time since. Pure."""
     judged = [past for past in pasts if past.verdict is not None]
     last = judged[-1] if judged else None
-    last_pass = next((past for past in reversed(judged[:-1]) if past.accepted), None)
+    last_pass = next((past for past in reversed(judged[:-1]) if _passed(past, decision)), None)
     series = all_series(points)
     return Knowledge(
         rig=rig,
         last=last,
         last_pass=last_pass,
         changes=changes(last_pass, last) if last is not None and last_pass is not None else (),
-        trends=slow_trends(series, judged, now),
+        trends=slow_trends(series, judged, now, since=decision.since if decision is not None else ""),
         swap=_swap(judged, last),
         series=series,
+        decision=decision,
     )
+
+
+def _passed(past: Past, decision: BaselineDecision | None) -> bool:
+    """Whether a later run is compared with this one: accepted, and of the time that people let count."""
+    if decision is None:
+        return past.accepted
+    accepted = past.accepted or decision.accepts(past.run_id)
+    return accepted and decision.covers(past.run_id, past.started_at, past.ended_at)
 
 
 def _swap(judged: list[Past], last: Past | None) -> str | None:

@@ -73,18 +73,21 @@ class TrendFinding:
         return said
 
 
-def slow_trends(series: Sequence[Series], pasts: Sequence[Past], now: datetime) -> tuple[TrendFinding, ...]:
+def slow_trends(
+    series: Sequence[Series], pasts: Sequence[Past], now: datetime, *, since: str = ""
+) -> tuple[TrendFinding, ...]:
     """Find the series that get worse, since the last change that explains another level.
 
     Args:
         series: Of one rig, cards by UUID.
         pasts: The rig's runs, oldest first: what its parts were.
         now: Nights after this are not looked at.
+        since: Nor those before this (ISO 8601, UTC): from when on people let the rig's past count.
     """
     found = []
     for one in series:
         if one.check in WATCHED:
-            finding = _trend(one, _since(one, pasts), now)
+            finding = _trend(one, max(since, _since(one, pasts)), now)
             if finding is not None:
                 found.append(finding)
     return tuple(sorted(found, key=lambda f: (f.crosses_on or date.max, f.check, f.subject)))

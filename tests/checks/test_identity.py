@@ -63,7 +63,7 @@ def test_a_swapped_card_is_named_with_the_one_that_was_there():
     assert swapped.reason.startswith("swapped")
     assert h.UUIDS[1] in swapped.reason
     assert (swapped.expected, swapped.found) == (h.UUIDS[1], OTHER)
-    assert "waivers.yml" in swapped.fix
+    assert "rigctl baseline accept RUN rig1" in swapped.fix
 
 
 def test_two_cards_that_changed_places_have_both_moved():

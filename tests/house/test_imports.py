@@ -12,6 +12,7 @@ from .source_tree import imports, imports_of, modules, within
 LAYERS = {
     "rigctl.cli": 5,
     "rigctl.accept": 4,
+    "rigctl.baselines": 4,
     "rigctl.bootstrap": 4,
     "rigctl.bundling": 4,
     "rigctl.certificate": 4,

@@ -249,10 +249,12 @@ def test_the_usual_value_behind_a_verdict():
 
 
 @pytest.mark.parametrize("hours", [-8, 0, 9])
-def test_the_index_is_asked_in_the_time_that_runs_are_kept_in(hours):
+def test_the_index_is_asked_in_the_time_that_runs_are_kept_in(hours, tmp_path):
     asked = []
 
     class Asked:
+        runs = tmp_path
+
         def pasts(self, _rig: str, *, until: str) -> tuple[Past, ...]:
             asked.append(until)
             return (past(0),)

@@ -13,7 +13,7 @@ ENTRIES = (
         nvml=True,
         requires=(*_ACCEPTED, "sysfs of PCI devices"),
         limit_from=(BASELINE,),
-        fix="find out who changed it; put the old card back, or accept the new one by a waiver until the next run",
+        fix="find out who changed it; put the old card back, or accept the new one: `rigctl baseline accept`",
     ),
     CheckInfo(
         "identity.card_firmware",

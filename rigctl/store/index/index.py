@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection, Engine, Row, Select
 
+    from rigctl.model.decision import BaselineDecision
+
 log = logging.getLogger(__name__)
 _VERDICTS = {verdict.value: verdict for verdict in Verdict}
 _AT_ONCE = 200
@@ -200,21 +202,32 @@ class Index:
         with self._reading() as asked:
             return {row.folder: row.stamp for row in asked.execute(found)}
 
-    def baseline_runs(self, rig: str) -> tuple[str, ...]:
+    def baseline_runs(self, rig: str, decision: BaselineDecision | None = None) -> tuple[str, ...]:
         """Return the folders of the runs that count for a rig's baseline (accepted, burnt, facts known), oldest first.
 
-        Of this folder of runs alone: those of other controllers cannot be opened here.
+        Of this folder of runs alone: those of other controllers cannot be opened here. With `decision` those of the
+        time that people let count, and the run that they accepted, whatever its verdict.
         """
-        own = (past.c.root == self._root, past.c.rig == rig, past.c.kind == "accept", past.c.baseline)
+        own = (past.c.root == self._root, past.c.rig == rig, past.c.kind == "accept")
         with self._reading() as asked:
-            found = asked.execute(select(past.c.folder).where(*own).order_by(past.c.ended_at, past.c.folder))
-            return tuple(found.scalars())
+            if decision is None:
+                found = select(past.c.folder).where(*own, past.c.baseline)
+                return tuple(asked.execute(found.order_by(past.c.ended_at, past.c.folder)).scalars())
+            rows = select(past.c.folder, past.c.baseline, past.c.document).where(*own)
+            asked_for = asked.execute(rows.order_by(past.c.ended_at, past.c.folder)).all()
+        return tuple(row.folder for row in asked_for if _decided(row.document, row.baseline, decision))
 
-    def baseline_points(self, rig: str) -> tuple[Point, ...]:
-        """Return the figures of those runs, oldest first."""
-        own = (point.c.root == self._root, point.c.rig == rig, past.c.kind == "accept", past.c.baseline)
-        same = (past.c.root == point.c.root) & (past.c.folder == point.c.folder) & (past.c.rig == point.c.rig)
-        found = select(point, point.c.folder.label("run_id")).join(past, same).where(*own)
+    def own_pasts(self, rig: str, runs: Sequence[str]) -> tuple[Past, ...]:
+        """Return a rig in these folders of this folder of runs, oldest first."""
+        found = select(past.c.document).where(past.c.root == self._root, past.c.rig == rig, past.c.folder.in_(runs))
+        with self._reading() as asked:
+            rows = asked.execute(found.order_by(past.c.ended_at, past.c.folder)).scalars()
+            return tuple(Past.model_validate_json(row) for row in rows)
+
+    def baseline_points(self, rig: str, runs: Sequence[str]) -> tuple[Point, ...]:
+        """Return the figures that a rig's acceptances in these folders found, oldest first."""
+        own = (point.c.root == self._root, point.c.rig == rig, point.c.folder.in_(runs))
+        found = select(point, point.c.folder.label("run_id")).where(*own)
         with self._reading() as asked:
             return tuple(_point(row) for row in asked.execute(found.order_by(point.c.ended_at, point.c.folder)))
 
@@ -330,6 +343,12 @@ def _first_cause(rig: Past) -> str | None:
         return None
     first = rig.causes[0]
     return f"{first.check}[{first.subject}]: {first.reason}"
+
+
+def _decided(document: str, counts: bool, decision: BaselineDecision) -> bool:
+    one = Past.model_validate_json(document)
+    accepted = counts or (decision.accepts(one.run_id) and one.burnt and one.known)
+    return accepted and decision.covers(one.run_id, one.started_at, one.ended_at)
 
 
 def _directories(runs: Path) -> dict[str, str]:
