@@ -70,11 +70,12 @@ def show(runs: Path, pattern: str) -> tuple[Shown, ...]:
 def _shown(index: Index, rig: str, decision: BaselineDecision | None) -> Shown:
     counted = index.baseline_runs(rig, decision)
     newest = index.newest(rig, judged=False)
+    series = all_series(index.baseline_points(rig, counted))
     return Shown(
         rig=rig,
         rig_class=newest.rig_class if newest is not None else "",
         runs=index.own_pasts(rig, counted),
-        figures=all_series(sorted(index.baseline_points(rig, counted), key=lambda one: (one.check, one.subject))),
+        figures=tuple(sorted(series, key=lambda one: (one.check, one.subject))),
         decision=decision,
     )
 

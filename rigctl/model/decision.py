@@ -32,7 +32,8 @@ class BaselineDecision(BaseModel):
 
     @model_validator(mode="after")
     def _whole(self) -> BaselineDecision:
-        if (self.action == "accept") != (self.run is not None and self.run_ended_at is not None):
+        named = {self.run is not None, self.run_ended_at is not None}
+        if named != {self.action == "accept"}:
             raise ValueError("`run` and `run_ended_at` belong to `accept`, and to nothing else")
         for when in (self.at, self.run_ended_at):
             if when is not None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from scipy import stats
 
+from rigctl.model.decision import BaselineDecision
 from rigctl.model.past import CardPart, Cause, Parts, Past, Point
 from rigctl.model.verdict import Verdict
 from rigctl.trends import all_series, changes, know, known_of, slow_trends
@@ -221,6 +222,34 @@ def test_since_the_last_pass():
     assert one.last_pass.run_id == "run1"
     assert one.what_changed == "driver 520.1 → 515.105.01"
     assert known(past(0), bad(1, "slot1 (…1)")).what_changed == "nothing else changed"
+
+
+def decision(night: int, action: str = "accept") -> BaselineDecision:
+    run = {"run": f"run{night}", "run_ended_at": at(night)} if action == "accept" else {}
+    return BaselineDecision(action=action, rig="rig1", at=at(night), who="anna@lab", reason="new card", **run)
+
+
+def test_since_the_run_that_people_accepted():
+    runs = (past(0), past(1, Verdict.FAIL, driver="520.1"), past(2, driver="520.1"), past(3, driver="520.1"))
+    now = START + timedelta(days=400)
+    assert known_of("rig1", runs[:3], (), now).what_changed == "driver 515.105.01 → 520.1"
+    one = known_of("rig1", runs[:3], (), now, decision(1))
+    assert (one.last_pass, one.what_changed) == (runs[1], "nothing else changed")
+    one = known_of("rig1", runs[:3], (), now, decision(1, "reset"))
+    assert (one.last_pass, one.what_changed) == (
+        None,
+        f"never accepted since {at(1)[:10]}, from when on its past counts",
+    )
+    assert known_of("rig1", runs, (), now, decision(1, "reset")).last_pass == runs[2]
+
+
+def test_a_trend_begins_where_people_moved_the_baseline():
+    points = tuple(nights(60, lambda n: 0.100 + 0.0001 * n))
+    runs = tuple(past(night) for night in range(60))
+    now = START + timedelta(days=60)
+    assert [one.nights for one in known_of("rig1", runs, points, now).trends] == [60]
+    assert [one.nights for one in known_of("rig1", runs, points, now, decision(10)).trends] == [50]
+    assert known_of("rig1", runs, points, now, decision(55)).trends == ()
 
 
 def test_a_swap_is_proposed_and_then_read():
