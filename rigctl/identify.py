@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from rigctl.errors import CommandFailed, RigctlError, RigError
+from rigctl.measure.carry import POLL_S, START_TIMEOUT_S, STOP_TIMEOUT_S
 from rigctl.measure.plan import STALE_SAMPLE_S
-from rigctl.measure.rig import POLL_S, START_TIMEOUT_S, STOP_TIMEOUT_S
 from rigctl.measure.session import Cancelled, RigSession
 from rigctl.measure.spool import Spool
 from rigctl.model.reading import Facts, RigEvent, Sample

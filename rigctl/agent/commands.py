@@ -210,6 +210,11 @@ def poll(run_id: str, offsets: Mapping[str, int], places: Places) -> dict[str, A
     return {"boot_id": boot_id(), **stamp(), "unit": state, "files": files}
 
 
+def spooled(run_id: str, places: Places) -> dict[str, Any]:
+    """Whether a run was begun on this rig and not acknowledged yet, and how its unit does; no word to the guard."""
+    return {"spooled": places.spool(run_id).is_dir(), "unit": unit.state(run_id), "boot_id": boot_id(), **stamp()}
+
+
 def _existing_spool(run_id: str, places: Places) -> Path:
     spool = places.spool(run_id)
     if not spool.is_dir():

@@ -202,6 +202,6 @@ def _stale(limits: Limits, seen: Situation) -> Stop | None:
 
 def _controller(limits: Limits, seen: Situation) -> Stop | None:
     silence = seen.now_s - seen.heard_s
-    if silence > limits.controller_lost_s:
+    if limits.controller_lost_s is not None and silence > limits.controller_lost_s:
         return Stop("controller_lost", round(silence, 2), limits.controller_lost_s, "s")
     return None

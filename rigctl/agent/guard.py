@@ -119,7 +119,7 @@ class Guard:
         self.limits = Limits(
             plan.max_gpu_temp_c,
             plan.stale_sample_s,
-            plan.controller_lost_s,
+            None if plan.detached else plan.controller_lost_s,
             plan.expected_gpus,
             plan.history_max_gpu_temp_c,
             plan.max_gpu_memory_temp_c,

@@ -45,7 +45,7 @@ def _parser() -> argparse.ArgumentParser:
     parsers.choices["probe"].add_argument("--sample-hz", type=float, default=1.0)
     for name in ("start", "users", "probes"):
         parsers.add_parser(name)
-    for name in ("guard", "restore", "poll", "stop", "end-step", "ack"):
+    for name in ("guard", "restore", "poll", "spooled", "stop", "end-step", "ack"):
         parsers.add_parser(name).add_argument("--run", required=True)
     parsers.choices["poll"].add_argument("--offset", type=_offset, action="append", default=[])
     parsers.choices["stop"].add_argument("--reason", default="asked")
@@ -65,6 +65,7 @@ def _answer(asked: argparse.Namespace, places: Places) -> dict[str, Any]:
         "probes": commands.probes,
         "start": lambda: commands.start(sys.stdin.buffer.read(), places),
         "poll": lambda: commands.poll(asked.run, dict(asked.offset), places),
+        "spooled": lambda: commands.spooled(asked.run, places),
         "stop": lambda: commands.stop(asked.run, asked.reason, places),
         "end-step": lambda: commands.end_step(asked.run, asked.step, asked.reason, places),
         "restore": lambda: commands.restore(asked.run, places),

@@ -94,6 +94,9 @@ class Plan:
     """Whether another run that is under way is stopped for this one, and an upgrade's hold on the rig ignored."""
     upgrade: str = ""
     """The upgrade that the run is a part of: its own hold is no other's."""
+    detached: bool = False
+    """Whether the run goes on without a word from the controller: then the unit's run-time limit is all that bounds it
+    from outside."""
 
     @property
     def longest_s(self) -> float:
@@ -124,6 +127,7 @@ def parse_plan(text: str | bytes) -> Plan:
             evict_users=raw.get("evict_users") is True,
             ignore_lock=raw.get("ignore_lock") is True,
             upgrade=str(raw.get("upgrade", "")),
+            detached=raw.get("detached") is True,
         )
     except (KeyError, TypeError, ValueError) as error:
         told = f"no {error}" if isinstance(error, KeyError) else str(error)

@@ -15,7 +15,8 @@ class Limits:
 
     max_gpu_temp_c: float
     stale_sample_s: float
-    controller_lost_s: float
+    controller_lost_s: float | None
+    """A burn stops after so long without a word from the controller, seconds; None: it was told to do without."""
     expected_gpus: tuple[str, ...]
     history_max_gpu_temp_c: Mapping[str, float] = field(default_factory=dict)
     """By UUID: the settled maximum of the rig's history and a margin, °C."""

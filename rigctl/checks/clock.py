@@ -83,7 +83,7 @@ def _possible(answer: Answer) -> bool:
 def _largest_jump(readings: Readings) -> Jump | None:
     """Return the largest step of the rig's wall clock against its monotonic one within one boot; None without two."""
     largest: Jump | None = None
-    samples = sorted(readings.samples, key=lambda sample: sample.seq)
+    samples = sorted(readings.samples, key=lambda sample: (sample.part, sample.seq))
     for before, after in itertools.pairwise(samples):
         if before.boot_id != after.boot_id:
             continue

@@ -189,7 +189,7 @@ def same_boot(readings: Readings) -> list[CheckVerdict]:
     boots = _boots(readings)
     if len(boots) == 1:
         return [say.passed("the rig did not reboot", "one boot")]
-    last = max((s for s in readings.samples if s.boot_id == boots[0]), key=lambda s: s.seq, default=None)
+    last = max((s for s in readings.samples if s.boot_id == boots[0]), key=lambda s: (s.part, s.seq), default=None)
     when = f", last sample in step {last.step}" if last else ""
     fix = "a rig that goes off under load: power supply, cables and circuit first; then `last -x` and its BIOS log"
     return [say.failed(f"the rig rebooted in the middle of the run{when}", f"{len(boots)} boots", fix)]

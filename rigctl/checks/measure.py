@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import TYPE_CHECKING
 
 from rigctl.checks.cards import why_no_card
@@ -72,9 +72,12 @@ def telemetry(readings: Readings, profile: ProfileSpec) -> list[CheckVerdict]:
 
 def _lost(samples: tuple[Sample, ...]) -> str:
     """Say which sequence numbers are missing, or come twice or out of order, also in time."""
-    if samples[0].seq != 0:
-        return f"the first one has number {samples[0].seq}"
+    for part in _parts(samples):
+        if part[0].seq != 0:
+            return f"the first one has number {part[0].seq}"
     for before, after in pairwise(samples):
+        if after.part > before.part:
+            continue
         if after.seq != before.seq + 1:
             return f"number {before.seq} is followed by {after.seq}"
         if after.boot_id == before.boot_id and after.t_mono_s <= before.t_mono_s:
@@ -84,15 +87,25 @@ def _lost(samples: tuple[Sample, ...]) -> str:
 
 def _lost_at_the_end(readings: Readings) -> str:
     """Say that the guard took more samples than came home; a sampler that hung has perhaps not written its last."""
-    ended = next((e for e in readings.events if e.event == "plan_finished"), None)
+    # What an earlier plan of the run took after its cut is set aside, and its "plan_finished" with it.
+    ended = next((e for e in reversed(readings.events) if e.event == "plan_finished"), None)
     taken = ended.detail.get("samples") if ended and not ended.detail.get("sampler_hangs") else None
-    last = readings.samples[-1].seq
+    newest = readings.samples[-1]
+    last = newest.seq if ended is None or newest.part == ended.part else -1
     if not isinstance(taken, int) or taken <= last + 1:
         return ""
+    if last < 0:
+        return f"none of the run's last plan came home, the guard took {taken}"
     return f"number {last} is the last one, the guard took {taken}"
 
 
 def _rate(samples: tuple[Sample, ...]) -> float | None:
-    """Samples a second, by the rig's monotonic clock."""
-    seconds = samples[-1].t_mono_s - samples[0].t_mono_s
-    return (len(samples) - 1) / seconds if seconds > 0 else None
+    """Samples a second, by the rig's monotonic clock; the time between two plans of a run does not count."""
+    parts = _parts(samples)
+    seconds = sum(part[-1].t_mono_s - part[0].t_mono_s for part in parts)
+    return (len(samples) - len(parts)) / seconds if seconds > 0 else None
+
+
+def _parts(samples: tuple[Sample, ...]) -> list[list[Sample]]:
+    """The samples of each plan of the run, one after another."""
+    return [list(part) for _, part in groupby(samples, key=lambda sample: sample.part)]

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from rigctl.model.verdict import CheckVerdict
 
 COUNTERS = "counters.jsonl"
-"""The agent's two lines: before the first load, after the last one."""
+"""The agent's two lines of each plan: before its first load, after its last one. A run has more than one plan where
+another controller had its rest carried out."""
 
 
 class Span(NamedTuple):
@@ -63,7 +64,8 @@ def after_load(readings: Readings) -> dict[str, CardCounters]:
 def _spans(readings: Readings) -> dict[str, Span]:
     """Return each card's counters by UUID. Raises NoCounters."""
     lines = _lines(readings)
-    found = {line.when: line for line in lines}
+    # The first "before", the last "after".
+    found = {line.when: line for line in (*lines, *(one for one in reversed(lines) if one.when == "before"))}
     look = f"look at {COUNTERS} of {readings.rig} in the run directory"
     for when in ("before", "after"):
         if when not in found:
@@ -72,7 +74,7 @@ def _spans(readings: Readings) -> dict[str, Span]:
             raise NoCounters(f"the counters could not be read {when} the load: {why}", "see measure.probes")
     before, after = found["before"], found["after"]
     seconds = after.t_mono_s - before.t_mono_s
-    if len(lines) != len(found) or seconds <= 0:
+    if [line.when for line in lines] != ["before", "after"] * (len(lines) // 2) or seconds <= 0:
         raise NoCounters("the counters were not read once before and once after the load", look)
     later = {card.uuid: card for card in after.cards}
     return {card.uuid: Span(card, later[card.uuid], seconds) for card in before.cards if card.uuid in later}

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
+from rigctl.cli.carrying import carry_and_tell
+from rigctl.cli.collect import asked_for_sudo
 from rigctl.cli.common import (
     DEFAULT_RUNS,
     AskBecomeOpt,
@@ -17,9 +19,9 @@ from rigctl.cli.common import (
     RigsArg,
     RunsOpt,
     console,
-    emit_json,
     with_sudo_password,
 )
+from rigctl.errors import UsageError
 
 if TYPE_CHECKING:
     from rigctl.model.rig import Rig
@@ -45,6 +47,15 @@ AcrossOpt = Annotated[
 ]
 
 
+ResumeOpt = Annotated[
+    str | None, typer.Option("--resume", metavar="RUN", help="Finish a run that its controller left in the middle.")
+]
+DetachOpt = Annotated[
+    bool,
+    typer.Option("--detach", help="Begin, and let the rigs go on alone, bounded by run time; see `rigctl collect`."),
+]
+
+
 def register(app: typer.Typer) -> None:
     """Add the command."""
     app.command("accept", epilog=EPILOG)(accept_command)
@@ -57,47 +68,52 @@ def accept_command(
     runs: RunsOpt = DEFAULT_RUNS,
     acceptance_tests: TestsOpt = None,
     across: AcrossOpt = False,
+    resume: ResumeOpt = None,
+    detach: DetachOpt = False,
     evict_users: EvictOpt = False,
     ignore_lock: IgnoreLockOpt = False,
     ask_become_pass: AskBecomeOpt = False,
     as_json: JsonOpt = False,
 ) -> None:
     """Accept rigs: facts, burns under the rig's own guard, training, verdicts and a report."""
-    from rigctl.accept import AcceptOptions, accept, start_run  # noqa: PLC0415 - keeps `rigctl --help` fast
+    from rigctl.accept import AcceptOptions, start_run  # noqa: PLC0415 - keeps `rigctl --help` fast
     from rigctl.acceptance.own import beside  # noqa: PLC0415
-    from rigctl.cli.live import watch  # noqa: PLC0415
     from rigctl.inventory import DEFAULT_INVENTORY, load_fleet  # noqa: PLC0415
+    from rigctl.left import say_left  # noqa: PLC0415
     from rigctl.measure.claim import Claim  # noqa: PLC0415
-    from rigctl.measure.progress import Progress  # noqa: PLC0415
-    from rigctl.report.terminal import print_record  # noqa: PLC0415
-    from rigctl.upgrade.left import say_left  # noqa: PLC0415
 
+    if resume is not None:
+        if rigs != "all" or across or detach:
+            raise UsageError(
+                "the run that is resumed knows its rigs and how they are measured", "leave out RIGS, --across, --detach"
+            )
+        _finish(resume, inventory, runs, ask_become_pass=ask_become_pass, as_json=as_json)
     fleet = with_sudo_password(load_fleet(inventory, rigs), asked=ask_become_pass)
     if across:
         fleet = _meeting(fleet, profile, inventory)
     say_left(runs, [rig.name for rig in fleet], console)
-    asked: dict[str, Any] = {"rigs": rigs, "profile": profile, "inventory": str(inventory) if inventory else None}
-    claim = Claim(evict_users=evict_users, ignore_lock=ignore_lock)
-    asked |= {"evict_users": evict_users, "ignore_lock": ignore_lock}
     own = tuple(acceptance_tests) if acceptance_tests else beside(inventory or DEFAULT_INVENTORY)
-    asked["across"] = across
-    asked["acceptance_tests"] = [str(folder) for folder in own]
-    options = AcceptOptions(fleet, profile, runs, asked, acceptance_tests=own, claim=claim)
-    run_dir = start_run(options)
-    progress = Progress(rig.name for rig in fleet)
-    try:
-        with watch(progress, console):
-            outcome = accept(options, run_dir, progress)
-    except KeyboardInterrupt:
-        if as_json and run_dir.has_record:
-            emit_json(run_dir.read_record())
-        console.print(f"stopped; what was measured is in {run_dir.path}", markup=False, soft_wrap=True)
-        raise
-    if as_json:
-        emit_json(outcome.record)
-    else:
-        print_record(console, outcome.record, path=run_dir.path)
-    raise typer.Exit(outcome.record.exit_code)
+    asked: dict[str, Any] = {
+        "rigs": rigs,
+        "profile": profile,
+        # Absolute: another controller process may finish the run from elsewhere.
+        "inventory": str((inventory or DEFAULT_INVENTORY).absolute()),
+        "evict_users": evict_users,
+        "ignore_lock": ignore_lock,
+        "across": across,
+        "detach": detach,
+        "acceptance_tests": [str(folder.absolute()) for folder in own],
+    }
+    claim = Claim(evict_users=evict_users, ignore_lock=ignore_lock)
+    options = AcceptOptions(fleet, profile, runs, asked, acceptance_tests=own, claim=claim, detach=detach)
+    carry_and_tell(options, start_run(options), as_json=as_json)
+
+
+def _finish(run_id: str, inventory: Path | None, runs: Path, *, ask_become_pass: bool, as_json: bool) -> NoReturn:
+    from rigctl.resume import take_up  # noqa: PLC0415
+
+    options, run_dir = take_up(runs, run_id, inventory)
+    carry_and_tell(asked_for_sudo(options, asked=ask_become_pass), run_dir, as_json=as_json)
 
 
 def _meeting(fleet: tuple[Rig, ...], profile: str, inventory: Path | None) -> tuple[Rig, ...]:

@@ -20,6 +20,7 @@ from rigctl.cli import (
     bundle,
     certificate,
     check,
+    collect,
     compare,
     compat,
     demo,
@@ -47,8 +48,8 @@ if TYPE_CHECKING:
     from types import FrameType
 
 _COMMANDS = (
-    *(demo, init, bootstrap, doctor, provision, check, accept, judge, report, history, compare, baseline, upgrade),
-    *(nightly, site, power, identify, evidence, certificate, health, spec, compat, bundle, sim),
+    *(demo, init, bootstrap, doctor, provision, check, accept, collect, judge, report, history, compare),
+    *(baseline, upgrade, nightly, site, power, identify, evidence, certificate, health, spec, compat, bundle, sim),
 )
 """In the order of the help page."""
 

@@ -60,8 +60,8 @@ def provision_command(
     as_json: JsonOpt = False,
 ) -> None:
     """Provision rigs: driver, CUDA, PyTorch, gpu-burn and a CPU burner, over SSH."""
+    from rigctl.left import say_left  # noqa: PLC0415
     from rigctl.provision import ProvisionOptions, attempt  # noqa: PLC0415 - keeps `rigctl --help` fast
-    from rigctl.upgrade.left import say_left  # noqa: PLC0415
 
     wanted = tuple(tag.strip() for tag in tags.split(",") if tag.strip())
     options = ProvisionOptions(

@@ -121,23 +121,25 @@ def _refuse_mixed(wishes: str, *, dry_run: bool, status: bool, resume: str | Non
 
 
 def _begin(options: UpgradeOptions, *, as_json: bool) -> None:
-    from rigctl.upgrade.left import say_left  # noqa: PLC0415
-    from rigctl.upgrade.run import driven_by_me  # noqa: PLC0415
+    from rigctl.left import say_left  # noqa: PLC0415
+    from rigctl.measure.claim import somebody  # noqa: PLC0415
+    from rigctl.store.driving import driven_by_me  # noqa: PLC0415
     from rigctl.upgrade.start import begin  # noqa: PLC0415
 
     upgrade = begin(options)
     say_left(options.runs, upgrade.machines, console)
-    with driven_by_me(upgrade.run.path):
+    with driven_by_me(upgrade.run.path, somebody()):
         _to_its_end(upgrade, upgrade.drive, as_json=as_json)
 
 
 def _go_on(runs: Path, run_id: str, *, take_back: bool, as_json: bool) -> None:
+    from rigctl.measure.claim import somebody  # noqa: PLC0415
     from rigctl.store import RunDir  # noqa: PLC0415
-    from rigctl.upgrade.run import driven_by_me  # noqa: PLC0415
+    from rigctl.store.driving import driven_by_me  # noqa: PLC0415
     from rigctl.upgrade.start import again  # noqa: PLC0415
 
     run = RunDir.open(runs, run_id, kind="upgrade")
-    with driven_by_me(run.path):  # before the journal is read: another controller may be writing it
+    with driven_by_me(run.path, somebody()):  # before the journal is read: another controller may be writing it
         upgrade = again(run, runs)
         if take_back:
             _to_its_end(upgrade, lambda: upgrade.abort("aborted"), as_json=as_json)
@@ -171,8 +173,8 @@ def _plan(options: UpgradeOptions, *, as_json: bool) -> None:
 
 def _status(runs: Path, run_id: str, *, as_json: bool) -> None:
     from rigctl.store import RunDir  # noqa: PLC0415
+    from rigctl.store.driving import is_driven  # noqa: PLC0415
     from rigctl.upgrade.left import state_of  # noqa: PLC0415
-    from rigctl.upgrade.run import is_driven  # noqa: PLC0415
     from rigctl.upgrade.show import status_of, status_table  # noqa: PLC0415
 
     run = RunDir.open(runs, run_id, kind="upgrade")

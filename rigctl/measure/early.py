@@ -9,6 +9,8 @@ from rigctl.checks import early
 from rigctl.model.reading import Readings
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from rigctl.measure.spool import Fetched
     from rigctl.model.baseline import Baseline
     from rigctl.model.reading import Facts, Sample
@@ -38,6 +40,10 @@ class EarlyStop:
     def why_not(self) -> str | None:
         """Why no burn of this run is ended early; None where one may be."""
         return early.why_not(self.profile_name, self.profile, self.facts, self.baseline)
+
+    def recall(self, samples: Iterable[Sample]) -> None:
+        """Know again what an earlier plan of the run had brought home."""
+        self._samples += [one for one in samples if one.step in (*REST, early.STEP)]
 
     def take(self, fetched: Fetched, step: str) -> str | None:
         """Take in what a poll brought while `step` ran; return why its burn's verdict is certain, once, when it is."""

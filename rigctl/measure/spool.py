@@ -13,6 +13,8 @@ from rigctl.errors import CommandFailed
 from rigctl.model.reading import KernelMessage, RigEvent, Sample, no_number
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pydantic import BaseModel
 
     from rigctl.store import RunDir
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 TELEMETRY = "telemetry.jsonl"
 EVENTS = "events.jsonl"
 KERNEL = "kernel.jsonl"
+LINES = frozenset({TELEMETRY, EVENTS, KERNEL})
+"""Spool files that are read line by line."""
 PRIVATE = frozenset({"plan.json"})
 """Spool files that the controller knows."""
 
@@ -36,6 +40,8 @@ class Fetched:
     """Whether every file was fetched to its present end."""
     samples: list[Sample] = field(default_factory=list)
     events: list[RigEvent] = field(default_factory=list)
+    known_events: int = 0
+    """So many of the events, the first ones, were at home already: another controller had fetched them."""
     kernel: list[KernelMessage] = field(default_factory=list)
     """What the kernel said meanwhile: after a crash this may be all that is left of its last words."""
     burn_text: str = ""
@@ -54,11 +60,18 @@ class Fetched:
 
 
 class Spool:
-    """The files of one rig, as far as they have come home."""
+    """The files of one rig, as far as they have come home.
 
-    def __init__(self, run_dir: RunDir, rig: str) -> None:
+    They are read from their beginning; what an earlier controller had brought home is known again, and not written
+    twice.
+    """
+
+    def __init__(self, run_dir: RunDir, rig: str, part: int = 1, known: Mapping[str, int] | None = None) -> None:
+        """`known`: lines (bytes, of files that are not read line by line) of this part that are at home already."""
         self._run_dir = run_dir
         self._rig = rig
+        self._part = part
+        self._known = dict(known or {})
         self._offsets: dict[str, int] = {}
         self._tails: dict[str, bytes] = {}
 
@@ -96,14 +109,18 @@ class Spool:
             self._take_lines(name, RigEvent, data, fetched)
         elif name == KERNEL:
             self._take_lines(name, KernelMessage, data, fetched)
-        elif data:
-            self._run_dir.append_raw(self._rig, name, data)
+        elif new := data[self._known.get(name, 0) :]:
+            self._run_dir.append_raw(self._rig, name, new)
+        if name not in LINES:
+            self._known[name] = max(0, self._known.get(name, 0) - len(data))
         self._offsets[name] = expected + len(data)
         if name.endswith("_burn.log"):
             fetched.burn_text += data.decode(errors="replace")
 
     def _take_lines(self, name: str, model: type[BaseModel], data: bytes, fetched: Fetched) -> None:
-        arrived = {"controller_wall_s": round(time.time(), 3)} if model is Sample else {}
+        arrived: dict[str, float] = {"controller_wall_s": round(time.time(), 3)} if model is Sample else {}
+        if self._part > 1 and model is not KernelMessage:
+            arrived["part"] = self._part
         kept = []
         for line in self._lines(name, data):
             try:
@@ -112,6 +129,10 @@ class Spool:
             except (TypeError, ValueError):  # pydantic's ValidationError and JSON's error are ValueErrors
                 fetched.damaged = f"{name} on the rig holds a damaged line: {line[:80]!r}"
                 break
+            if self._known.get(name, 0) > 0:
+                self._known[name] -= 1
+                fetched.known_events += model is RigEvent
+                continue
             kept.append(json.dumps(found, separators=(",", ":"), ensure_ascii=False) + "\n")
         if kept:
             self._run_dir.append_raw(self._rig, name, "".join(kept).encode("utf-8", "replace"))

@@ -346,6 +346,8 @@ class Sample(_Reading):
     """One line of `telemetry.jsonl`: all sensors at one moment."""
 
     seq: int
+    part: int = 1
+    """Which plan of the run took it; from 2 on, another controller had the rest carried out. `seq` begins anew."""
     t_mono_s: float
     t_wall_s: float
     boot_id: str
@@ -374,6 +376,8 @@ class RigEvent(_Reading):
     """One line of the rig-side `events.jsonl`."""
 
     seq: int
+    part: int = 1
+    """As of a sample."""
     t_mono_s: float
     t_wall_s: float
     event: str

@@ -102,6 +102,20 @@ def _write_all(handle: int, data: bytes) -> None:
         rest = rest[os.write(handle, rest) :]
 
 
+def drop_cut_line(path: Path) -> None:
+    """Drop a last line that a crash has cut, if there is one; nothing where there is no such file."""
+    with writing(path):
+        try:
+            handle = os.open(path, os.O_RDWR)
+        except FileNotFoundError:
+            return
+        try:
+            _drop_cut_line(handle, os.lseek(handle, 0, os.SEEK_END))
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
 def _drop_cut_line(handle: int, size: int) -> int:
     """Truncate after the last newline and return the new size; the write position ends there."""
     end = size

@@ -163,6 +163,12 @@ class RunDir:
         with self._file_locks[rig]:
             append_durably(path, dumps(reply, indent=None).encode() + b"\n", mend_cut_line=True)
 
+    def forget_commands(self, rig: str) -> None:
+        """Forget what testinfra had asked a rig, for it is asked again."""
+        path = self.rig_path(rig, "commands.jsonl")
+        with self._file_locks[rig], writing(path):
+            path.unlink(missing_ok=True)
+
     def write_json_atomic(self, name: str, value: Any) -> Path:
         """Write a model or plain data as canonical JSON to `name`, which may be `RIG/file`."""
         path = self.path / name
@@ -225,7 +231,7 @@ class RunDir:
         outcome = self.outcome(rig)
         known = outcome or RigOutcome(
             unreached="measuring this rig did not come to its end: the controller stopped in the middle",
-            unreached_fix="run `rigctl accept` again; the rig stops its load by itself",
+            unreached_fix=f"rigctl accept --resume {self.run_id}; the rig stops its load by itself",
         )
         return Readings(
             rig=rig,

@@ -1,40 +1,16 @@
-"""Upgrades that a controller left in the middle: said by whatever command comes to the same rigs next."""
+"""Upgrades that a controller left in the middle, in words."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rich.text import Text
-
-from rigctl.store import RunDir, list_runs
+from rigctl.store.driving import is_driven
 from rigctl.upgrade.journal import read_history
-from rigctl.upgrade.run import LOCK, is_driven
 
 if TYPE_CHECKING:
     from collections.abc import Collection
-    from pathlib import Path
 
-    from rich.console import Console
-
-
-def left_upgrades(runs: Path, rigs: Collection[str]) -> tuple[str, ...]:
-    """A sentence for each upgrade under `runs` that has begun one of `rigs` and not brought it to an end.
-
-    Raises:
-        UsageError: the journal of such a run is damaged.
-    """
-    said = []
-    for run_id in list_runs(runs):
-        # Only an upgrade has this file, from the moment in which it may do something.
-        if (runs / run_id / LOCK).is_file():
-            said += state_of(RunDir(runs / run_id), rigs)
-    return tuple(said)
-
-
-def say_left(runs: Path, rigs: Collection[str], to: Console) -> None:
-    """Print them, a line each. Raises UsageError, as `left_upgrades`."""
-    for sentence in left_upgrades(runs, rigs):
-        to.print(Text(sentence, style="yellow"), soft_wrap=True)
+    from rigctl.store import RunDir
 
 
 def state_of(run: RunDir, rigs: Collection[str]) -> list[str]:

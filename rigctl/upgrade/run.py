@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 import sys
 import threading
 import time
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from rigctl.errors import RigctlError, UsageError
-from rigctl.measure.claim import somebody
+from rigctl.errors import RigctlError
 from rigctl.model.upgrade import End, RigEnd, exit_code
 from rigctl.report.text import duration
 from rigctl.upgrade import journal
@@ -22,7 +19,6 @@ from rigctl.upgrade.port import Stopped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-    from pathlib import Path
 
     from rigctl.errors import ExitCode
     from rigctl.model.upgrade import Group, Pace
@@ -30,7 +26,6 @@ if TYPE_CHECKING:
     from rigctl.upgrade.machine import Machine
 
 CANARY_CHOSEN, SETTLED, STOPPED = "canary_chosen", "settled", "upgrade_stopped"
-LOCK = "controller.lock"
 
 
 @dataclass(frozen=True)
@@ -44,39 +39,6 @@ class UpgradeOutcome:
     def exit_code(self) -> ExitCode:
         """0 when every rig is as asked, else 4."""
         return exit_code(self.ends)
-
-
-@contextmanager
-def driven_by_me(run: Path) -> Iterator[None]:
-    """Drive a run alone; the kernel lets go with the process, however that ends.
-
-    Raises:
-        UsageError: another controller drives it.
-    """
-    with (run / LOCK).open("a+", encoding="utf-8") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            file.seek(0)
-            raise UsageError(
-                f"run {run.name} is driven by another process here: {file.read().strip()}",
-                "wait for its end, or stop that one with Ctrl-C",
-            ) from None
-        file.truncate(0)
-        print(f"{somebody()}, process {os.getpid()}", file=file, flush=True)
-        yield
-
-
-def is_driven(run: Path) -> bool:
-    """Whether a process of this machine drives a run now."""
-    try:
-        with (run / LOCK).open("r", encoding="utf-8") as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except FileNotFoundError:
-        return False
-    except BlockingIOError:
-        return True
-    return False
 
 
 def how_busy(machines: Mapping[str, Machine]) -> dict[str, int]:

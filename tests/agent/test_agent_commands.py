@@ -19,7 +19,7 @@ from rigctl.agent.clock import boot_id
 from rigctl.agent.errors import AgentError, NvmlUnavailable, TooSlow
 from rigctl.agent.kernel import Entry, KernelFollower, parse_entry, read_kernel
 from rigctl.agent.places import Places
-from rigctl.measure.rig import START_TIMEOUT_S, STOP_TIMEOUT_S
+from rigctl.measure.carry import START_TIMEOUT_S, STOP_TIMEOUT_S
 from rigctl.measure.session import CALL_TIMEOUT_S
 
 if TYPE_CHECKING:

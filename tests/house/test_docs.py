@@ -30,7 +30,8 @@ def _walk(command, words):
         for name, child in children.items():
             yield from _walk(child, (*words, name))
         return
-    options = {opt for parameter in command.params for opt in parameter.opts if opt.startswith("--")}
+    words_of = [(*parameter.opts, *parameter.secondary_opts) for parameter in command.params]
+    options = {opt for opts in words_of for opt in opts if opt.startswith("--")}
     yield " ".join(words), (options - {"--help"}, command.epilog or "")
 
 

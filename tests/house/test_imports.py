@@ -20,6 +20,8 @@ LAYERS = {
     "rigctl.demo": 4,
     "rigctl.doctor": 4,
     "rigctl.judge": 4,
+    "rigctl.left": 4,
+    "rigctl.resume": 4,
     "rigctl.evidence": 4,
     "rigctl.health": 4,
     "rigctl.identify": 4,

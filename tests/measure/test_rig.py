@@ -10,8 +10,9 @@ import pytest
 from rigctl.accept import AcceptOptions, accept, start_run
 from rigctl.checks.measure import reached
 from rigctl.errors import CommandFailed, ConnectionLost, HostKeyUnknown, RigBusy, RigctlError, RigError
+from rigctl.measure.carry import BurnTail
 from rigctl.measure.progress import Progress
-from rigctl.measure.rig import BurnTail, RigMeasurement
+from rigctl.measure.rig import RigMeasurement
 from rigctl.measure.session import RigSession
 from rigctl.model.rig import Login, Rig
 from rigctl.model.run import RunRig
@@ -110,7 +111,7 @@ class RecordedAgent:
 
 @pytest.fixture
 def measure(tmp_path, monkeypatch):
-    monkeypatch.setattr("rigctl.measure.rig.POLL_S", 0.0)
+    monkeypatch.setattr("rigctl.measure.carry.POLL_S", 0.0)
 
     def run(
         agent: RecordedAgent, cancel: threading.Event | None = None, connect=None, asked: ProfileSpec | None = None
@@ -453,7 +454,7 @@ def test_a_fault_of_ours_on_one_rig_leaves_the_others_judged_and_recorded(tmp_pa
         def connect(self) -> None:
             raise RigError("gone since it was measured")
 
-    monkeypatch.setattr("rigctl.measure.rig.POLL_S", 0.0)
+    monkeypatch.setattr("rigctl.measure.carry.POLL_S", 0.0)
     agents = {
         "rig1": RecordedAgent({}, faults={"facts": ValueError("unforeseen")}),
         "rig2": Away(spool_files()),

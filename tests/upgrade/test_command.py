@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import time
-from types import SimpleNamespace
 
 import pytest
 
@@ -262,8 +261,8 @@ def test_accept_says_it(park, left, capsys, monkeypatch):
 
     fleet = in_place_of_rigs(park, Points())["rigctl.upgrade.start.load_fleet"]
     monkeypatch.setattr("rigctl.inventory.load_fleet", fleet)
-    monkeypatch.setattr("rigctl.accept.start_run", lambda _options: SimpleNamespace(path=park))
-    monkeypatch.setattr("rigctl.accept.accept", interrupted)
+    monkeypatch.setattr("rigctl.accept.start_run", lambda _options: RunDir.create(park / "other", "accept"))
+    monkeypatch.setattr("rigctl.accept.carry_out", interrupted)
     assert main(["accept", "--runs", str(park / "runs")]) == 130
     assert capsys.readouterr().err.splitlines()[0] == sentence(left)
     assert main(["accept", "rig2", "--runs", str(park / "runs")]) == 130

@@ -12,8 +12,9 @@ import pytest
 
 from rigctl.errors import ExitCode, UsageError
 from rigctl.model.upgrade import End, Group, Pace
+from rigctl.store.driving import driven_by_me
 from rigctl.upgrade.order import max_unavailable
-from rigctl.upgrade.run import Upgrade, driven_by_me, how_busy
+from rigctl.upgrade.run import Upgrade, how_busy
 
 from .park import Killed, machines, new_run, park
 
@@ -164,9 +165,13 @@ def test_abort_takes_back_what_was_begun_and_leaves_the_rest(run):
 
 
 def test_one_controller_drives_a_run(run):
-    with driven_by_me(run.path), pytest.raises(UsageError, match="driven by another process"), driven_by_me(run.path):
+    with (
+        driven_by_me(run.path, "ann@host"),
+        pytest.raises(UsageError, match="driven by another process"),
+        driven_by_me(run.path, "ann@host"),
+    ):
         pass
-    with driven_by_me(run.path):
+    with driven_by_me(run.path, "ann@host"):
         pass
 
 
