@@ -18,12 +18,13 @@ from rigctl.cli.common import (
     emit_json,
     print_rigctl_error,
 )
-from rigctl.errors import ExitCode, RigctlError
+from rigctl.errors import ExitCode
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rigctl.model.verdict import Record
+    from rigctl.nightly.informing import Decide, Informed
     from rigctl.nightly.planner import Night
     from rigctl.nightly.settings import Park
 
@@ -115,19 +116,15 @@ def run_command(
 
 
 def remind_command(rigs: RigsArg = "all", inventory: InventoryOpt = None, runs: RunsOpt = DEFAULT_RUNS) -> None:
-    """Tell again what has stayed bad for longer than the park's reminder_hours; the timer asks every hour."""
-    from rigctl.nightly import store  # noqa: PLC0415
-    from rigctl.nightly.sending import send  # noqa: PLC0415
+    """Tell again what a service did not take, and what has stayed bad for reminder_hours; the timer asks every hour."""
     from rigctl.nightly.settings import load_park  # noqa: PLC0415
     from rigctl.nightly.telling import reminders  # noqa: PLC0415
 
-    park = load_park(inventory, rigs)
-    told, messages = reminders(store.read(runs), park.spec, _local())
-    send(messages, park.spec.notify)
-    if messages:
-        store.write(runs, told)
-    for message in messages:
+    park, now = load_park(inventory, rigs), _local()
+    done = _inform(park, runs, lambda told: reminders(told, park.spec, now), anew=False)
+    for message in done.messages:
         typer.echo(f"{message.title}\n{message.body}")
+    raise typer.Exit(ExitCode.UNMEASURED if done.refused else ExitCode.OK)
 
 
 def install_command(
@@ -206,8 +203,6 @@ def status_command(
 
 def _tell(park: Park, runs: Path, records: Sequence[Record], left_out: dict[str, str], *, as_json: bool) -> ExitCode:
     """Print the morning line, and send what changed."""
-    from rigctl.nightly import store  # noqa: PLC0415
-    from rigctl.nightly.sending import send  # noqa: PLC0415
     from rigctl.nightly.telling import after_night, merged, morning, nothing_measured  # noqa: PLC0415
     from rigctl.store.index import Index  # noqa: PLC0415
     from rigctl.trends import know  # noqa: PLC0415
@@ -219,7 +214,7 @@ def _tell(park: Park, runs: Path, records: Sequence[Record], left_out: dict[str,
             emit_json({"morning": message.title, "left_out": left_out, "runs": []})
         else:
             typer.echo(f"{message.title}\n{message.body}")
-        send((message,), park.spec.notify)
+        _inform(park, runs, lambda told: (told, (message,)))
         return code
     record = merged(records)
     now = _local()
@@ -231,15 +226,23 @@ def _tell(park: Park, runs: Path, records: Sequence[Record], left_out: dict[str,
         emit_json({"morning": line, "left_out": left_out, "runs": [one.run_id for one in records]})
     else:
         typer.echo("\n".join([line, *(f"left out {rig}: {why}" for rig, why in sorted(left_out.items()))]))
-    told, messages = after_night(store.read(runs), record, known, park.spec, now)
-    try:
-        send(messages, park.spec.notify)
-    except RigctlError as error:
-        # Not kept as told: the next night says it again.
-        print_rigctl_error(error)
-        return record.exit_code or ExitCode.UNMEASURED
-    store.write(runs, told)
+    if _inform(park, runs, lambda told: after_night(told, record, known, park.spec, now)).refused:
+        code = ExitCode.UNMEASURED
     return record.exit_code if record.exit_code is ExitCode.FAILED else code or record.exit_code
+
+
+def _inform(park: Park, runs: Path, decide: Decide, *, anew: bool = True) -> Informed:
+    """Send every service what it does not know, keep what it took, and say who took nothing."""
+    from rigctl.nightly import store  # noqa: PLC0415
+    from rigctl.nightly.informing import inform  # noqa: PLC0415
+
+    kept = store.read(runs)
+    done = inform(park.spec.notify, kept.services, decide, anew=anew)
+    for error in done.refused:
+        print_rigctl_error(error)
+    if done.services != kept.services:
+        store.write(runs, kept.model_copy(update={"services": done.services}))
+    return done
 
 
 def _planned(park: Park, runs: Path, window_s: float) -> Night:

@@ -73,6 +73,11 @@ class Secret(_Spec):
             raise ValueError(message)
         return self
 
+    @property
+    def name(self) -> str:
+        """The place in words, without what it holds."""
+        return f"variable {self.env}" if self.env is not None else f"keyring entry {self.keyring}"
+
 
 class NightlySpec(_Spec):
     """`rig_nightly`."""

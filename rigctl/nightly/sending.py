@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING
 from rigctl.errors import RigctlError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from rigctl.model.nightly import NightlySpec, Secret
-    from rigctl.nightly.telling import Message
+    from rigctl.nightly.told import Message
 
 log = logging.getLogger(__name__)
 HEARTBEAT_S, HEARTBEAT_TIMES = 10, 3
@@ -59,26 +57,22 @@ def require_secrets(spec: NightlySpec) -> None:
         reveal(secret)
 
 
-def send(messages: Sequence[Message], where: Sequence[Secret]) -> None:
-    """Send every message to every service.
+def send(message: Message, where: Secret) -> None:
+    """Send a message to a service.
 
     Raises:
-        UsageError: an address is missing, or names no service that Apprise knows.
-        NotTold: a service did not take a message; the address is not in the words, because it holds secrets.
+        UsageError: its address is missing, or names no service that Apprise knows.
+        NotTold: it did not take the message; the address is not in the words, because it holds secrets.
     """
-    if not messages or not where:
-        return
     from apprise import Apprise, NotifyType  # noqa: PLC0415 - slow to load
 
     kinds = {"clear": NotifyType.SUCCESS, "digest": NotifyType.INFO}
-    for secret in where:
-        service = Apprise()
-        if not service.add(reveal(secret)):
-            raise UsageError(f"{_name(secret)} is no address that Apprise knows", "such as mailto://user:password@host")
-        for message in messages:
-            kind = kinds.get(message.kind, NotifyType.FAILURE)
-            if not service.notify(title=message.title, body=message.body, notify_type=kind):
-                raise NotTold(f"the service in {_name(secret)} did not take the message", "is it reachable from here?")
+    service = Apprise()
+    if not service.add(reveal(where)):
+        raise UsageError(f"{where.name} is no address that Apprise knows", "such as mailto://user:password@host")
+    kind = kinds.get(message.kind, NotifyType.FAILURE)
+    if not service.notify(title=message.title, body=message.body, notify_type=kind):
+        raise NotTold(f"the service in {where.name} did not take the message", "is it reachable from here?")
 
 
 def beat(secret: Secret, how: str = "", body: str = "") -> None:
@@ -95,7 +89,7 @@ def beat(secret: Secret, how: str = "", body: str = "") -> None:
     """
     url = reveal(secret).rstrip("/") + (f"/{how}" if how else "")
     if not url.startswith(_SCHEMES):
-        raise UsageError(f"{_name(secret)} is no http address", "such as https://hc.example.org/ping/…")
+        raise UsageError(f"{secret.name} is no http address", "such as https://hc.example.org/ping/…")
     for attempt in range(1, HEARTBEAT_TIMES + 1):
         try:
             with urllib.request.urlopen(url, data=body.encode() or None, timeout=HEARTBEAT_S):  # noqa: S310 - http, as asked above
@@ -103,8 +97,4 @@ def beat(secret: Secret, how: str = "", body: str = "") -> None:
         except (urllib.error.URLError, TimeoutError, OSError) as error:
             log.warning("heartbeat, attempt %d: %s", attempt, error)
             last = str(getattr(error, "reason", error))
-    raise NotTold(f"the heartbeat in {_name(secret)} was not heard: {last}", "is it reachable from here?")
-
-
-def _name(secret: Secret) -> str:
-    return f"variable {secret.env}" if secret.env is not None else f"keyring entry {secret.keyring}"
+    raise NotTold(f"the heartbeat in {secret.name} was not heard: {last}", "is it reachable from here?")

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Literal
-
-from pydantic import BaseModel, ConfigDict, Field
+from typing import TYPE_CHECKING
 
 from rigctl.model.verdict import Record, Verdict
+from rigctl.nightly.told import Message, RigTold, Told
 from rigctl.report.line import morning_line, rig_lines
 from rigctl.report.text import plain, several
 
@@ -19,41 +18,6 @@ if TYPE_CHECKING:
     from rigctl.trends import Knowledge
 
 BAD = (Verdict.FAIL, Verdict.ERROR)
-
-
-class RigTold(BaseModel):
-    """What people know of a rig."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    bad: str = ""
-    """What is wrong, as a key that stays while the same thing stays wrong; empty: it is well."""
-    lines: str = ""
-    """The lines that told it, for the reminder."""
-    told_at: str = ""
-    """ISO 8601; when it was last said."""
-    trends: tuple[str, ...] = ()
-    """Slow trends that were said, by check and card."""
-
-
-class Told(BaseModel):
-    """`nightly.json` beside the runs: what was told of each rig; so nothing is told twice."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    schema_version: int = Field(default=1, ge=1, le=1)
-    rigs: dict[str, RigTold] = Field(default_factory=dict)
-    digest_at: str = ""
-
-
-class Message(BaseModel):
-    """What is sent."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    kind: Literal["change", "reminder", "clear", "digest"]
-    title: str
-    body: str
 
 
 def after_night(
@@ -68,15 +32,16 @@ def after_night(
         spec: The park's wishes.
         now: Local time.
     """
-    rigs, changed, cleared, new_trend = dict(told.rigs), [], [], False
+    rigs, changed, cleared, crept = dict(told.rigs), {}, [], []
     for rig in record.rigs:
         before = rigs.get(rig.name, RigTold())
         bad = _bad(rig)
         lines = lines_of(rig, known.get(rig.name), spec) if bad else ""
         trends = _trend_keys(known.get(rig.name))
-        new_trend = new_trend or bool(set(trends) - set(before.trends))
+        if set(trends) - set(before.trends):
+            crept.append(rig.name)
         if bad and bad != before.bad:
-            changed.append(lines)
+            changed[rig.name] = lines
             rigs[rig.name] = RigTold(bad=bad, lines=lines, told_at=now.isoformat(), trends=trends)
         elif bad:
             rigs[rig.name] = before.model_copy(update={"lines": lines, "trends": trends})
@@ -86,11 +51,13 @@ def after_night(
             rigs[rig.name] = RigTold(trends=trends)
     messages = []
     head, *_ = morning_line(record).splitlines()
-    if changed or new_trend:
-        messages.append(Message(kind="change", title=head, body="\n".join([*changed, *_trends(known)])))
+    if changed or crept:
+        body = "\n".join([*changed.values(), *_trends(known)])
+        messages.append(Message(kind="change", title=head, body=body, rigs=(*changed, *crept)))
     if cleared:
         names = ", ".join(cleared)
-        messages.append(Message(kind="clear", title=f"rigctl: {names} well again", body=head))
+        title = f"rigctl: {names} well again"
+        messages.append(Message(kind="clear", title=title, body=head, rigs=tuple(cleared)))
     known_now = told.model_copy(update={"rigs": rigs})
     if not messages and spec.digest_weekday == now.weekday() and told.digest_at[:10] != now.date().isoformat():
         body = "\n".join([morning(record, known, spec), *_trends(known)])
@@ -113,7 +80,8 @@ def reminders(told: Told, spec: NightlySpec, now: datetime) -> tuple[Told, tuple
         return told, ()
     title = f"rigctl: {several(len(due), 'rig')} still bad: {', '.join(due)}"
     again = {name: rig.model_copy(update={"told_at": now.isoformat()}) for name, rig in due.items()}
-    message = Message(kind="reminder", title=title, body="\n".join(rig.lines for rig in due.values()))
+    body = "\n".join(rig.lines for rig in due.values())
+    message = Message(kind="reminder", title=title, body=body, rigs=tuple(due))
     return told.model_copy(update={"rigs": {**told.rigs, **again}}), (message,)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
@@ -12,8 +13,10 @@ import pytest
 from rigctl.errors import UsageError
 from rigctl.model.nightly import Secret
 from rigctl.nightly import sending
+from rigctl.nightly.informing import inform
 from rigctl.nightly.sending import NotTold, beat, require_secrets, reveal, send
-from rigctl.nightly.telling import Message, Told, after_night, reminders
+from rigctl.nightly.telling import after_night, reminders
+from rigctl.nightly.told import Message, Service
 from tests.nightly.park import record, spec
 from tests.nightly.test_telling import NOW, WARM
 
@@ -26,7 +29,7 @@ MESSAGE = Message(kind="change", title="rigctl: 1 of 2 FAILED", body="FAIL rig2:
 
 
 class Server(ThreadingHTTPServer):
-    """Keeps what it is sent; answers with `status`."""
+    """Keeps what it is sent; answers with `status`, and with 500 on paths that are `down`."""
 
     daemon_threads = True
 
@@ -34,6 +37,7 @@ class Server(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.got: list[tuple[str, str, bytes]] = []
         self.status = 200
+        self.down: set[str] = set()
 
     @property
     def port(self) -> int:
@@ -50,7 +54,7 @@ class Handler(BaseHTTPRequestHandler):
     def answer(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         self.server.got.append((self.command, self.path, body))
-        self.send_response(self.server.status)
+        self.send_response(500 if self.path in self.server.down else self.server.status)
         self.send_header("Content-Length", "0")
         self.end_headers()
 
@@ -76,7 +80,7 @@ NOTIFY, BEAT = Secret(env="TEST_NOTIFY"), Secret(env="TEST_BEAT")
 
 
 def test_a_message_arrives(server: Server) -> None:
-    send((MESSAGE,), (NOTIFY,))
+    send(MESSAGE, NOTIFY)
     ((method, path, body),) = server.got
     assert (method, path) == ("POST", "/hook")
     told = json.loads(body)
@@ -86,14 +90,16 @@ def test_a_message_arrives(server: Server) -> None:
 def test_a_week_is_told_exactly(server: Server) -> None:
     """Well, bad for three nights, reminded twice a day, well again: one change, its reminders, one all-clear."""
     wishes = spec(quiet_hours={"begin": "21:00", "end": "07:00"})
-    told = Told()
+    known: dict[str, Service] = {}
     for day, wrong in enumerate(("", WARM, WARM, WARM, "", "")):
         at = NOW.replace(day=1 + day)
-        told, messages = after_night(told, record(("rig1", ""), ("rig2", wrong)), {}, wishes, at)
-        send(messages, (NOTIFY,))
+        night = record(("rig1", ""), ("rig2", wrong))
+        known = inform(
+            (NOTIFY,), known, partial(after_night, record=night, known={}, spec=wishes, now=at), anew=True
+        ).services
         for hour in range(7, 30):
-            told, messages = reminders(told, wishes, at.replace(hour=hour % 24, day=1 + day + hour // 24))
-            send(messages, (NOTIFY,))
+            then = at.replace(hour=hour % 24, day=1 + day + hour // 24)
+            known = inform((NOTIFY,), known, partial(reminders, spec=wishes, now=then), anew=False).services
     change, again, clear = (
         "rigctl: 1 of 2 FAILED · 1 ok (23:00–03:00 UTC)",
         "rigctl: 1 rig still bad: rig2",
@@ -109,21 +115,15 @@ def test_a_week_is_told_exactly(server: Server) -> None:
 def test_what_is_not_taken_is_said_without_the_address(server: Server) -> None:
     server.status = 500
     with pytest.raises(NotTold) as refused:
-        send((MESSAGE,), (NOTIFY,))
+        send(MESSAGE, NOTIFY)
     assert "variable TEST_NOTIFY did not take the message" in refused.value.message
     assert str(server.port) not in refused.value.message + refused.value.hint
-
-
-def test_nobody_to_tell_and_nothing_to_say(server: Server) -> None:
-    send((MESSAGE,), ())
-    send((), (NOTIFY,))
-    assert server.got == []
 
 
 def test_an_address_that_means_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TEST_NOTIFY", "nonsense")
     with pytest.raises(UsageError, match="variable TEST_NOTIFY is no address that Apprise knows"):
-        send((MESSAGE,), (NOTIFY,))
+        send(MESSAGE, NOTIFY)
     monkeypatch.setenv("TEST_BEAT", "file:///etc/passwd")
     with pytest.raises(UsageError, match="is no http address"):
         beat(BEAT)

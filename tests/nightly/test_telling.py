@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rigctl.nightly.telling import Message, Told, after_night, merged, morning, reminders
+from rigctl.nightly.telling import after_night, merged, morning, reminders
+from rigctl.nightly.told import Message, Told
 from rigctl.trends import known_of
 from tests.nightly.park import record, spec
 from tests.trends.test_trends import HOT, START, bad, nights, past

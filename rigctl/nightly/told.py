@@ -1,0 +1,76 @@
+"""What is sent, and what each service knows already; kept as `nightly.json` beside the runs. Data only."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+VERSION = 2
+
+
+class _Kept(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class RigTold(_Kept):
+    """What people know of a rig."""
+
+    bad: str = ""
+    """What is wrong, as a key that stays while the same thing stays wrong; empty: it is well."""
+    lines: str = ""
+    """The lines that told it, for the reminder."""
+    told_at: str = ""
+    """ISO 8601; when it was last said."""
+    trends: tuple[str, ...] = ()
+    """Slow trends that were said, by check and card."""
+
+
+class Told(_Kept):
+    """What was told of each rig; so nothing is told twice."""
+
+    rigs: dict[str, RigTold] = Field(default_factory=dict)
+    digest_at: str = ""
+
+    def knowing(self, then: Told, rigs: tuple[str, ...]) -> Told:
+        """What is known where only the messages about these rigs were taken, of those that lead to `then`."""
+        return self.model_copy(update={"rigs": self.rigs | {rig: then.rigs[rig] for rig in rigs}})
+
+
+class Message(_Kept):
+    """What is sent."""
+
+    kind: Literal["change", "reminder", "clear", "digest"]
+    title: str
+    body: str
+    rigs: tuple[str, ...] = ()
+    """The rigs of which somebody who got it knows more than before."""
+
+
+class Waiting(_Kept):
+    """Messages that a service did not take, and what it knows once it has them."""
+
+    messages: tuple[Message, ...]
+    then: Told
+
+
+class Service(_Kept):
+    """One service that is told."""
+
+    told: Told = Field(default_factory=Told)
+    waiting: Waiting | None = None
+    """Tried again with the reminders, until a night makes new messages of what the service does not know."""
+
+
+class Kept(_Kept):
+    """`nightly.json`."""
+
+    schema_version: int = Field(default=VERSION, ge=VERSION, le=VERSION)
+    services: dict[str, Service] = Field(default_factory=dict)
+    """By the name under which the inventory has the address: the address itself holds a secret."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _version_1_did_not_say_who_was_told(cls, value: object) -> object:
+        """Everything is told once more then: a service that had refused a message gets it at last."""
+        return {} if isinstance(value, dict) and value.get("schema_version") == 1 else value
