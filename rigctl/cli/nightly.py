@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rigctl.model.verdict import Record
-    from rigctl.nightly.informing import Decide, Informed
     from rigctl.nightly.planner import Night
     from rigctl.nightly.settings import Park
 
@@ -117,13 +116,14 @@ def run_command(
 
 def remind_command(rigs: RigsArg = "all", inventory: InventoryOpt = None, runs: RunsOpt = DEFAULT_RUNS) -> None:
     """Tell again what a service did not take, and what has stayed bad for reminder_hours; the timer asks every hour."""
+    from rigctl.nightly.morning import remind  # noqa: PLC0415
     from rigctl.nightly.settings import load_park  # noqa: PLC0415
-    from rigctl.nightly.telling import reminders  # noqa: PLC0415
 
-    park, now = load_park(inventory, rigs), _local()
-    done = _inform(park, runs, lambda told: reminders(told, park.spec, now), anew=False)
+    done = remind(load_park(inventory, rigs), runs, _local())
     for message in done.messages:
         typer.echo(f"{message.title}\n{message.body}")
+    for error in done.refused:
+        print_rigctl_error(error)
     raise typer.Exit(ExitCode.UNMEASURED if done.refused else ExitCode.OK)
 
 
@@ -202,47 +202,18 @@ def status_command(
 
 
 def _tell(park: Park, runs: Path, records: Sequence[Record], left_out: dict[str, str], *, as_json: bool) -> ExitCode:
-    """Print the morning line, and send what changed."""
-    from rigctl.nightly.telling import after_night, merged, morning, nothing_measured  # noqa: PLC0415
-    from rigctl.store.index import Index  # noqa: PLC0415
-    from rigctl.trends import know  # noqa: PLC0415
+    """Send what changed, and print the morning line."""
+    from rigctl.nightly.morning import tell  # noqa: PLC0415
 
-    code = ExitCode.UNMEASURED if left_out or not records else ExitCode.OK
-    if not records:
-        message = nothing_measured(left_out)
-        if as_json:
-            emit_json({"morning": message.title, "left_out": left_out, "runs": []})
-        else:
-            typer.echo(f"{message.title}\n{message.body}")
-        _inform(park, runs, lambda told: (told, (message,)))
-        return code
-    record = merged(records)
-    now = _local()
-    with Index.open(runs) as index:
-        index.update()
-        known = {rig.name: know(index, rig.name, now=now) for rig in record.rigs}
-    line = morning(record, known, park.spec)
+    said = tell(park, runs, records, left_out, _local())
     if as_json:
-        emit_json({"morning": line, "left_out": left_out, "runs": [one.run_id for one in records]})
+        ran = [one.run_id for one in records]
+        emit_json({"morning": said.text, "left_out": said.left_out, "runs": ran})
     else:
-        typer.echo("\n".join([line, *(f"left out {rig}: {why}" for rig, why in sorted(left_out.items()))]))
-    if _inform(park, runs, lambda told: after_night(told, record, known, park.spec, now)).refused:
-        code = ExitCode.UNMEASURED
-    return record.exit_code if record.exit_code is ExitCode.FAILED else code or record.exit_code
-
-
-def _inform(park: Park, runs: Path, decide: Decide, *, anew: bool = True) -> Informed:
-    """Send every service what it does not know, keep what it took, and say who took nothing."""
-    from rigctl.nightly import store  # noqa: PLC0415
-    from rigctl.nightly.informing import inform  # noqa: PLC0415
-
-    kept = store.read(runs)
-    done = inform(park.spec.notify, kept.services, decide, anew=anew)
-    for error in done.refused:
+        typer.echo(said.text)
+    for error in said.refused:
         print_rigctl_error(error)
-    if done.services != kept.services:
-        store.write(runs, kept.model_copy(update={"services": done.services}))
-    return done
+    return said.exit_code
 
 
 def _planned(park: Park, runs: Path, window_s: float) -> Night:

@@ -107,6 +107,8 @@ class NightlySpec(_Spec):
     """A last verdict that is older is a finding of `nightly status`."""
 
 
+    left_out_nights: int = Field(default=3, ge=1, le=60)
+    """A rig that so many nights in a row left out is told as a rig that needs somebody."""
 class CircuitSpec(_Spec):
     """One entry of `rig_circuits`."""
 

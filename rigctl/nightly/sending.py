@@ -66,7 +66,7 @@ def send(message: Message, where: Secret) -> None:
     """
     from apprise import Apprise, NotifyType  # noqa: PLC0415 - slow to load
 
-    kinds = {"clear": NotifyType.SUCCESS, "digest": NotifyType.INFO}
+    kinds = {"clear": NotifyType.SUCCESS, "digest": NotifyType.INFO, "left_out": NotifyType.INFO}
     service = Apprise()
     if not service.add(reveal(where)):
         raise UsageError(f"{where.name} is no address that Apprise knows", "such as mailto://user:password@host")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -15,56 +16,113 @@ if TYPE_CHECKING:
 
     from rigctl.model.nightly import NightlySpec
     from rigctl.model.verdict import RigRecord
+    from rigctl.nightly.told import Absence
     from rigctl.trends import Knowledge
 
 BAD = (Verdict.FAIL, Verdict.ERROR)
+LEFT_OUT = "left out"
+_UNKNOWN = (
+    "nobody knows how it is; make room for it (`rigctl nightly plan`), or accept it by day (`rigctl accept {rig}`)"
+)
 
 
-def after_night(
-    told: Told, record: Record, known: Mapping[str, Knowledge], spec: NightlySpec, now: datetime
-) -> tuple[Told, tuple[Message, ...]]:
-    """Decide what a night's record asks to be told.
+@dataclass(frozen=True)
+class Found:
+    """What a night found."""
+
+    record: Record
+    """All rigs that were measured."""
+    known: Mapping[str, Knowledge] = field(default_factory=dict)
+    """What the past says of each."""
+    absences: Mapping[str, Absence] = field(default_factory=dict)
+    """The rigs that it left out."""
+
+
+@dataclass
+class _Said:
+    """What a night says, on the way to its messages; by rig."""
+
+    rigs: dict[str, RigTold]
+    changed: dict[str, str] = field(default_factory=dict)
+    crept: list[str] = field(default_factory=list)
+    cleared: list[str] = field(default_factory=list)
+    left_out: dict[str, str] = field(default_factory=dict)
+
+
+def after_night(told: Told, found: Found, spec: NightlySpec, now: datetime) -> tuple[Told, tuple[Message, ...]]:
+    """Decide what a night asks to be told.
 
     Args:
         told: What people know.
-        record: All rigs of the night.
-        known: What the past says of each.
+        found: What the night found.
         spec: The park's wishes.
         now: Local time.
     """
-    rigs, changed, cleared, crept = dict(told.rigs), {}, [], []
-    for rig in record.rigs:
-        before = rigs.get(rig.name, RigTold())
-        bad = _bad(rig)
-        lines = lines_of(rig, known.get(rig.name), spec) if bad else ""
-        trends = _trend_keys(known.get(rig.name))
-        if set(trends) - set(before.trends):
-            crept.append(rig.name)
-        if bad and bad != before.bad:
-            changed[rig.name] = lines
-            rigs[rig.name] = RigTold(bad=bad, lines=lines, told_at=now.isoformat(), trends=trends)
-        elif bad:
-            rigs[rig.name] = before.model_copy(update={"lines": lines, "trends": trends})
-        else:
-            if before.bad:
-                cleared.append(rig.name)
-            rigs[rig.name] = RigTold(trends=trends)
-    messages = []
-    head, *_ = morning_line(record).splitlines()
-    if changed or crept:
-        body = "\n".join([*changed.values(), *_trends(known)])
-        messages.append(Message(kind="change", title=head, body=body, rigs=(*changed, *crept)))
-    if cleared:
-        names = ", ".join(cleared)
-        title = f"rigctl: {names} well again"
-        messages.append(Message(kind="clear", title=title, body=head, rigs=tuple(cleared)))
-    known_now = told.model_copy(update={"rigs": rigs})
-    if not messages and spec.digest_weekday == now.weekday() and told.digest_at[:10] != now.date().isoformat():
-        body = "\n".join([morning(record, known, spec), *_trends(known)])
-        messages.append(Message(kind="digest", title=head, body=body))
+    said = _Said(dict(told.rigs))
+    for rig in found.record.rigs:
+        _measured(said, rig, found.known.get(rig.name), spec, now)
+    for name, absence in sorted(found.absences.items()):
+        _left_out(said, name, absence, spec, now)
+    digest = spec.digest_weekday == now.weekday() and told.digest_at[:10] != now.date().isoformat()
+    messages = _messages(said, found, spec, digest=digest)
+    known_now = told.model_copy(update={"rigs": said.rigs})
     if messages:
         known_now = known_now.model_copy(update={"digest_at": now.isoformat()})
-    return known_now, tuple(messages)
+    return known_now, messages
+
+
+def _measured(said: _Said, rig: RigRecord, known: Knowledge | None, spec: NightlySpec, now: datetime) -> None:
+    before = said.rigs.get(rig.name, RigTold())
+    bad, trends = _bad(rig), _trend_keys(known)
+    lines = lines_of(rig, known, spec) if bad else ""
+    told_at = before.told_at if bad else ""
+    if set(trends) - set(before.trends):
+        said.crept.append(rig.name)
+    if bad and bad != before.bad:
+        said.changed[rig.name] = lines
+        told_at = now.isoformat()
+    elif before.bad and not bad:
+        said.cleared.append(rig.name)
+    said.rigs[rig.name] = RigTold(bad=bad, lines=lines, told_at=told_at, trends=trends)
+
+
+def _left_out(said: _Said, rig: str, absence: Absence, spec: NightlySpec, now: datetime) -> None:
+    """One night without a rig is said once; so many in a row are a finding, for silence is not health."""
+    before = said.rigs.get(rig, RigTold())
+    if absence.nights < spec.left_out_nights:
+        if not before.left_out:
+            said.left_out[rig] = absence.line(rig)
+        said.rigs[rig] = before.model_copy(update={"left_out": True})
+        return
+    lines = f"??   {absence.line(rig)}\n  do: {_UNKNOWN.format(rig=rig)}"
+    told_at = before.told_at
+    if before.bad != LEFT_OUT:
+        said.changed[rig] = lines
+        told_at = now.isoformat()
+    said.rigs[rig] = RigTold(bad=LEFT_OUT, lines=lines, told_at=told_at, trends=before.trends, left_out=True)
+
+
+def _messages(said: _Said, found: Found, spec: NightlySpec, *, digest: bool) -> tuple[Message, ...]:
+    head, *_ = morning_line(found.record).splitlines()
+    absent, absent_rigs = tuple(said.left_out.values()), tuple(said.left_out)
+    messages = []
+    if said.changed or said.crept:
+        body = "\n".join([*said.changed.values(), *_trends(found.known), *absent])
+        rigs = (*said.changed, *said.crept, *absent_rigs)
+        messages.append(Message(kind="change", title=head, body=body, rigs=rigs))
+    if said.cleared:
+        title = f"rigctl: {', '.join(said.cleared)} well again"
+        body, rigs = "\n".join([head, *absent]), (*said.cleared, *absent_rigs)
+        if messages:
+            body, rigs = head, tuple(said.cleared)
+        messages.append(Message(kind="clear", title=title, body=body, rigs=rigs))
+    if not messages and digest:
+        body = "\n".join([morning(found, spec), *_trends(found.known)])
+        messages.append(Message(kind="digest", title=head, body=body, rigs=absent_rigs))
+    elif not messages and absent:
+        title = f"rigctl: {', '.join(absent_rigs)} left out tonight"
+        messages.append(Message(kind="left_out", title=title, body="\n".join([*absent, head]), rigs=absent_rigs))
+    return tuple(messages)
 
 
 def reminders(told: Told, spec: NightlySpec, now: datetime) -> tuple[Told, tuple[Message, ...]]:
@@ -85,12 +143,16 @@ def reminders(told: Told, spec: NightlySpec, now: datetime) -> tuple[Told, tuple
     return told.model_copy(update={"rigs": {**told.rigs, **again}}), (message,)
 
 
-def morning(record: Record, known: Mapping[str, Knowledge], spec: NightlySpec) -> str:
-    """The morning line of a night, with what else changed on each rig that needs somebody."""
-    head, *rest = morning_line(record).splitlines()
-    busy = [line for line in rest if line.startswith("busy ")]
-    told = [lines_of(rig, known.get(rig.name), spec) for rig in _worst_first(record.rigs) if _bad(rig)]
-    return "\n".join([head, *told, *busy])
+def morning(found: Found, spec: NightlySpec) -> str:
+    """The morning line of a night, with what else changed on each rig that needs somebody, and who was left out."""
+    head, *_ = morning_line(found.record).splitlines()
+    told = [lines_of(rig, found.known.get(rig.name), spec) for rig in _worst_first(found.record.rigs) if _bad(rig)]
+    return "\n".join([head, *told, *left_out_lines(found.absences)])
+
+
+def left_out_lines(absences: Mapping[str, Absence]) -> list[str]:
+    """Who was left out and why, one line each."""
+    return [one.line(rig) for rig, one in sorted(absences.items())]
 
 
 def lines_of(rig: RigRecord, known: Knowledge | None, spec: NightlySpec) -> str:
@@ -115,10 +177,10 @@ def merged(records: Sequence[Record]) -> Record:
     )
 
 
-def nothing_measured(left_out: Mapping[str, str]) -> Message:
+def nothing_measured(absences: Mapping[str, Absence]) -> Message:
     """What is sent after a night in which no rig was measured; every time, for silence is not health."""
-    body = "\n".join(f"left out {rig}: {why}" for rig, why in sorted(left_out.items()))
-    return Message(kind="change", title="rigctl: no rig was measured tonight", body=body or "the plan held no rig")
+    body = "\n".join(left_out_lines(absences)) or "the plan held no rig"
+    return Message(kind="change", title="rigctl: no rig was measured tonight", body=body)
 
 
 def _trend_keys(known: Knowledge | None) -> tuple[str, ...]:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+    from datetime import datetime
 
 VERSION = 2
 
@@ -24,6 +28,22 @@ class RigTold(_Kept):
     """ISO 8601; when it was last said."""
     trends: tuple[str, ...] = ()
     """Slow trends that were said, by check and card."""
+    left_out: bool = False
+    """Whether it was said that its last night was without it."""
+
+
+class Absence(_Kept):
+    """A rig that nights left out, the last one included."""
+
+    nights: int
+    """In a row."""
+    day: str
+    """Of the last one's morning, so that a night that is carried out twice counts once."""
+    why: str
+
+    def line(self, rig: str) -> str:
+        """In words."""
+        return f"left out {rig}: {self.why}" + (f" ({self.nights} nights in a row)" if self.nights > 1 else "")
 
 
 class Told(_Kept):
@@ -40,7 +60,7 @@ class Told(_Kept):
 class Message(_Kept):
     """What is sent."""
 
-    kind: Literal["change", "reminder", "clear", "digest"]
+    kind: Literal["change", "reminder", "clear", "left_out", "digest"]
     title: str
     body: str
     rigs: tuple[str, ...] = ()
@@ -68,6 +88,18 @@ class Kept(_Kept):
     schema_version: int = Field(default=VERSION, ge=VERSION, le=VERSION)
     services: dict[str, Service] = Field(default_factory=dict)
     """By the name under which the inventory has the address: the address itself holds a secret."""
+    absences: dict[str, Absence] = Field(default_factory=dict)
+    """By rig; what was found, whoever was told."""
+
+    def after(self, left_out: Mapping[str, str], measured: Collection[str], now: datetime) -> Kept:
+        """Count a night: rigs that it left out, with why, and rigs that it measured."""
+        day = now.date().isoformat()
+        absences = {rig: one for rig, one in self.absences.items() if rig not in measured}
+        for rig, why in left_out.items():
+            before = absences.get(rig)
+            nights = 1 if before is None else before.nights + (before.day != day)
+            absences[rig] = Absence(nights=nights, day=day, why=why)
+        return self.model_copy(update={"absences": absences})
 
     @model_validator(mode="before")
     @classmethod

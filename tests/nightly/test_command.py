@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ import yaml
 
 from rigctl.cli import nightly as command
 from rigctl.cli.app import main
+from rigctl.model.verdict import BusyRig
 from rigctl.nightly.night import Carried, Night
 from rigctl.starter import Starter, StarterRig, write_starter
 from tests.nightly.test_sending import pytestmark, server
@@ -52,12 +54,13 @@ def park(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Park:
 
 @pytest.fixture
 def carried(park: Park, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A night in which both rigs are accepted, one with a dead pump; no rig is asked."""
+    """A night in which two rigs are accepted, one with a dead pump, and a third is not; no rig is asked."""
 
     def carry_out(_night: Night, wishes: list, _left_s: float) -> list[Carried]:
         run = build_run(park.runs)
-        first, second = sorted(wishes, key=lambda wish: wish.rig)
-        return [Carried(first, run.run_id, 1), Carried(second, None, 3, "rigctl accept ended with 3")]
+        first, _second = sorted(wishes, key=lambda wish: wish.rig)
+        third = replace(first, rig="rig3")
+        return [Carried(first, run.run_id, 1), Carried(third, None, 3, "rigctl accept ended with 3")]
 
     monkeypatch.setattr(Night, "carry_out", carry_out)
 
@@ -96,14 +99,15 @@ def test_a_night_is_told_and_beaten(park: Park, server: Server, capsys: pytest.C
     out = capsys.readouterr().out
     assert out.startswith("rigctl: 1 of 2 FAILED")
     assert "  since last pass: never accepted before\n" in out
-    assert "left out rig2: rigctl accept ended with 3" in out
+    assert "left out rig3: rigctl accept ended with 3" in out
     paths = [path for _, path, _ in server.got]
     assert paths == ["/ping/x/start", "/hook", "/ping/x"]
+    assert json.loads(server.got[1][2])["message"].endswith("\nleft out rig3: rigctl accept ended with 3")
     assert server.got[2][2] == b"1 runs, 1 left out"
     server.got.clear()
     assert park.ask("run", "--json") == 1
     assert [path for _, path, _ in server.got] == ["/ping/x/start", "/ping/x"], "the same fault is not told twice"
-    assert json.loads(capsys.readouterr().out)["left_out"] == {"rig2": "rigctl accept ended with 3"}
+    assert json.loads(capsys.readouterr().out)["left_out"] == {"rig3": "rigctl accept ended with 3"}
 
 
 @pytest.mark.usefixtures("carried")
@@ -131,6 +135,27 @@ def test_a_night_that_measured_nothing_is_no_success(
     assert park.ask("run") == 3
     assert "no rig was measured tonight\nleft out rig1: rigctl accept ended with 3" in capsys.readouterr().out
     assert [path for _, path, _ in server.got] == ["/ping/x/start", "/hook", "/ping/x/fail"]
+
+
+def test_a_night_in_which_every_rig_was_busy_measured_nothing(
+    park: Park, server: Server, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def in_use(_night: Night, wishes: list, _left_s: float) -> list[Carried]:
+        run = build_run(park.runs)
+        busy = tuple(BusyRig(name=one.rig, rig_class="dual_3090ti", users="alice") for one in wishes)
+        run.write_record(run.read_record().model_copy(update={"rigs": (), "busy": busy}))
+        return [Carried(wishes[0], run.run_id, 3, "busy: alice")]
+
+    monkeypatch.setattr(Night, "carry_out", in_use)
+    park.put(notify=[{"env": "TEST_NOTIFY"}], heartbeat={"env": "TEST_BEAT"})
+    for nights in ("", " (2 nights in a row)"):
+        assert park.ask("run", "--json") == 3
+        told = json.loads(capsys.readouterr().out)
+        assert told["left_out"] == {"rig1": "busy: alice", "rig2": "busy: alice"}
+        assert told["morning"].splitlines()[1] == f"left out rig1: busy: alice{nights}"
+        assert [path for _, path, _ in server.got] == ["/ping/x/start", "/hook", "/ping/x/fail"], "each time"
+        server.got.clear()
+        monkeypatch.setattr(command, "_local", lambda: AT + timedelta(days=1))
 
 
 @pytest.mark.usefixtures("carried")

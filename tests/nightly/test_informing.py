@@ -10,7 +10,7 @@ from rigctl.errors import UsageError
 from rigctl.model.nightly import Secret
 from rigctl.nightly import store
 from rigctl.nightly.informing import NOBODY, Informed, inform
-from rigctl.nightly.telling import after_night, reminders
+from rigctl.nightly.telling import Found, after_night, reminders
 from rigctl.nightly.told import Kept, Message, Service, Told, Waiting
 from tests.nightly.park import record, spec
 from tests.nightly.test_sending import pytestmark, server
@@ -35,7 +35,7 @@ class Two:
 
     def night(self, *rigs: tuple[str, str]) -> Informed:
         wishes = spec()
-        return self._inform(lambda told: after_night(told, record(*rigs), {}, wishes, NOW), anew=True)
+        return self._inform(lambda told: after_night(told, Found(record(*rigs)), wishes, NOW), anew=True)
 
     def later(self) -> Informed:
         wishes = spec()
@@ -124,16 +124,16 @@ def test_a_new_service_is_told_what_is_bad_and_an_old_one_is_forgotten(two: Two)
     two.night(("rig1", WARM))
     only = {"variable TEST_CHAT": two.known["variable TEST_CHAT"]}
     wishes = spec()
-    done = inform((MAIL,), only, lambda told: after_night(told, record(("rig1", WARM)), {}, wishes, NOW), anew=True)
+    done = inform((MAIL,), only, lambda told: after_night(told, Found(record(("rig1", WARM))), wishes, NOW), anew=True)
     assert list(done.services) == ["variable TEST_MAIL"]
     assert [one.title for one in done.messages] == [FAILED]
 
 
 def test_without_a_service_everything_counts_as_told() -> None:
     wishes = spec()
-    done = inform((), {}, lambda told: after_night(told, record(("rig1", WARM)), {}, wishes, NOW), anew=True)
+    done = inform((), {}, lambda told: after_night(told, Found(record(("rig1", WARM))), wishes, NOW), anew=True)
     assert [one.title for one in done.messages] == [FAILED]
-    again = inform((), done.services, lambda t: after_night(t, record(("rig1", WARM)), {}, wishes, NOW), anew=True)
+    again = inform((), done.services, lambda t: after_night(t, Found(record(("rig1", WARM))), wishes, NOW), anew=True)
     assert (list(again.services), again.messages, again.refused) == ([NOBODY], [], [])
 
 

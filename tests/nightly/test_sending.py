@@ -15,7 +15,7 @@ from rigctl.model.nightly import Secret
 from rigctl.nightly import sending
 from rigctl.nightly.informing import inform
 from rigctl.nightly.sending import NotTold, beat, require_secrets, reveal, send
-from rigctl.nightly.telling import after_night, reminders
+from rigctl.nightly.telling import Found, after_night, reminders
 from rigctl.nightly.told import Message, Service
 from tests.nightly.park import record, spec
 from tests.nightly.test_telling import NOW, WARM
@@ -93,10 +93,8 @@ def test_a_week_is_told_exactly(server: Server) -> None:
     known: dict[str, Service] = {}
     for day, wrong in enumerate(("", WARM, WARM, WARM, "", "")):
         at = NOW.replace(day=1 + day)
-        night = record(("rig1", ""), ("rig2", wrong))
-        known = inform(
-            (NOTIFY,), known, partial(after_night, record=night, known={}, spec=wishes, now=at), anew=True
-        ).services
+        found = Found(record(("rig1", ""), ("rig2", wrong)))
+        known = inform((NOTIFY,), known, partial(after_night, found=found, spec=wishes, now=at), anew=True).services
         for hour in range(7, 30):
             then = at.replace(hour=hour % 24, day=1 + day + hour // 24)
             known = inform((NOTIFY,), known, partial(reminders, spec=wishes, now=then), anew=False).services
