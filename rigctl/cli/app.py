@@ -31,6 +31,7 @@ from rigctl.cli import (
     identify,
     init,
     judge,
+    metrics,
     nightly,
     power,
     provision,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 _COMMANDS = (
     *(demo, init, bootstrap, doctor, provision, check, accept, collect, judge, report, history, compare),
     *(baseline, upgrade, nightly, site, power, identify, evidence, certificate, health, spec, compat, bundle, sim),
+    *(metrics,),
 )
 """In the order of the help page."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -14,10 +13,13 @@ from rigctl.errors import UsageError
 
 EPILOG = "Example: rigctl site --output site --serve"
 OutputOpt = Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="The folder to write into.")]
-ServeOpt = Annotated[bool, typer.Option("--serve", help="Serve it on this machine for a look, until Ctrl-C.")]
+ServeOpt = Annotated[
+    bool, typer.Option("--serve", help="Serve it on this machine, with /metrics for Prometheus, until Ctrl-C.")
+]
 PortOpt = Annotated[int, typer.Option("--port", metavar="N", min=0, max=65535, help="With --serve: the port.")]
 AnewOpt = Annotated[bool, typer.Option("--anew", help="Write every page again.")]
 PORT = 8780
+METRICS = "/metrics"
 
 
 def register(app: typer.Typer) -> None:
@@ -50,17 +52,18 @@ def site_command(
     else:
         typer.echo(str(output / "index.html"))
     if serve:
-        _serve(output, port)
+        _serve(output, port, runs, index_url)
 
 
-def _serve(folder: Path, port: int) -> None:
-    from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer  # noqa: PLC0415
+def _serve(folder: Path, port: int, runs: Path, index_url: str | None) -> None:
+    from rigctl.metrics import Endpoint  # noqa: PLC0415
+    from rigctl.site.serve import server_for  # noqa: PLC0415
 
-    handler = partial(SimpleHTTPRequestHandler, directory=str(folder))
     try:
-        server = ThreadingHTTPServer(("127.0.0.1", port), handler)
+        server = server_for(folder, port, {METRICS: Endpoint(runs, index_url).answer})
     except OSError as error:
         raise UsageError(f"port {port} cannot be used: {error.strerror}", "name another one with --port") from error
     with server:
-        console.print(f"http://127.0.0.1:{server.server_address[1]}/ (Ctrl-C ends it)")
+        address = f"http://127.0.0.1:{server.server_address[1]}"
+        console.print(f"{address}/ · metrics for Prometheus at {address}{METRICS} (Ctrl-C ends it)", soft_wrap=True)
         server.serve_forever()

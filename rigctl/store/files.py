@@ -78,13 +78,21 @@ def append_durably(path: Path, data: bytes, *, mend_cut_line: bool = False) -> N
             os.close(handle)
 
 
-def replace_durably(path: Path, data: bytes) -> None:
-    """Write `path` anew: readers see the old content or the new, never a part, also after a crash."""
+def replace_durably(path: Path, data: bytes, *, mode: int | None = None) -> None:
+    """Write `path` anew: readers see the old content or the new, never a part, also after a crash.
+
+    Args:
+        path: the file.
+        data: all of it.
+        mode: its permissions whatever the umask says; None leaves that to the umask.
+    """
     with writing(path):
         draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
         try:
             handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
             try:
+                if mode is not None:
+                    os.fchmod(handle, mode)
                 _write_all(handle, data)
                 os.fsync(handle)
             finally:

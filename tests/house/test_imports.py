@@ -27,6 +27,7 @@ LAYERS = {
     "rigctl.identify": 4,
     "rigctl.__main__": 5,
     "rigctl.measure": 4,
+    "rigctl.metrics": 4,
     "rigctl.nightly": 4,
     "rigctl.power": 4,
     "rigctl.provision": 4,
