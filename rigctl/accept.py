@@ -148,7 +148,8 @@ def carry_out(options: AcceptOptions, run_dir: RunDir, progress: Progress) -> Ru
         gone = _taken_up(run_dir) if options.again else ""
         with _stop_on_signal(cancel):
             measured = _measure(options, run_dir, progress, cancel, gone)
-            alone = tuple(one.rig.name for one in measured if one.detached)
+            detached = {one.rig.name for one in measured if one.detached}
+            alone = tuple(rig.name for rig in options.rigs if rig.name in detached)
             if alone:
                 _close(measured)
                 run_dir.journal("left_under_way", rigs=alone, interrupted=cancel.is_set())

@@ -112,8 +112,8 @@ class Carrying:
             self._forget(session, part)
         elif not self._take_up(session, part):
             return False
-        rest = parts.rest_of(part, read_lines(self._file(EVENTS), RigEvent))
-        if not rest or not self._fit_for_more(session):
+        rest = parts.rest_of(self._folder, part)
+        if not rest or not self._fit_for_more(session, part):
             return True
         parts.set_aside(self._folder, part, rest)
         self.done_again, self._left = str(rest[0]["name"]), ""
@@ -142,13 +142,13 @@ class Carrying:
             self._rebooted(found["boot_id"])
         return True
 
-    def _fit_for_more(self, session: RigSession) -> bool:
+    def _fit_for_more(self, session: RigSession, part: Part) -> bool:
         """Whether the rig is as the first plan found it: the same boot, everything put back."""
-        found = session.ask("spooled", "--run", self.run_dir.run_id, during="resume")
+        found = session.ask("spooled", "--run", part.on_rig, during="resume")
         if found["boot_id"] != self.facts.boot_id:
             self._rebooted(found["boot_id"])
             return False
-        return parts.put_back_whole(self._folder)
+        return parts.put_back_whole(self._folder, part)
 
     def _rebooted(self, boot_id: str) -> None:
         self.ended(boot_id_after=boot_id, left="rebooted in the middle of the run; idle since")

@@ -97,11 +97,12 @@ def held(folder: Path) -> dict[str, int]:
     return found
 
 
-def rest_of(part: Part, events: Sequence[RigEvent]) -> list[dict[str, Any]]:
+def rest_of(folder: Path, part: Part) -> list[dict[str, Any]]:
     """Return the steps of a plan that its guard left out because nobody asked any more; none for other reasons.
 
     The step in which it stopped is among them: half a burn shows nothing.
     """
+    events = read_lines(_as_it_was(folder, part) / EVENTS, RigEvent)
     own = [one for one in events if one.part == part.number]
     stopped = next((one for one in own if one.event == "guard_stopped"), None)
     if stopped is None or stopped.detail.get("reason") != LOST or not any(e.event == "plan_finished" for e in own):
@@ -110,10 +111,10 @@ def rest_of(part: Part, events: Sequence[RigEvent]) -> list[dict[str, Any]]:
     return [step for step in part.plan["steps"] if step["name"] not in done]
 
 
-def put_back_whole(folder: Path) -> bool:
+def put_back_whole(folder: Path, part: Part) -> bool:
     """Whether the rig says that it put back everything which the plan had changed."""
     try:
-        told = json.loads((folder / RESTORED).read_bytes())
+        told = json.loads((_as_it_was(folder, part) / RESTORED).read_bytes())
         return not told["failed"]
     except (OSError, ValueError, KeyError, TypeError):
         return False
@@ -136,6 +137,12 @@ def set_aside(folder: Path, part: Part, steps: Sequence[dict[str, Any]]) -> None
         if path.name == RESTORED or _step_of(path.name, names):
             (folder / path.name).unlink(missing_ok=True)
     fsync_dir(folder)
+
+
+def _as_it_was(folder: Path, part: Part) -> Path:
+    """A rig's files with all that the plan had left, also where some was being set aside when the controller died."""
+    before = folder / SET_ASIDE / str(part.number)
+    return before if before.is_dir() else folder
 
 
 def _copy_files(folder: Path, to: Path) -> None:

@@ -478,3 +478,20 @@ def test_the_watchdog_is_not_fed_while_a_load_resists(bench: Bench) -> None:
     guard.steps.stuck_s = lambda _now: 6.0  # type: ignore[method-assign]
     guard._keep_alive(110.0)
     assert notifier.alive_calls == 2
+
+
+def test_a_run_that_was_told_to_go_on_alone_needs_no_word(bench: Bench) -> None:
+    steps = [{"name": "gpu_burn", "seconds": 1.5, "loads": ["gpu"]}]
+    bench.run(bench.plan(steps, controller_lost_s=0.5, detached=True))
+    assert [event["event"] for event in bench.events()][-1] == "plan_finished"
+    assert not [event for event in bench.events() if event["event"] == "guard_stopped"]
+
+
+def test_it_still_stops_for_its_cards(bench: Bench) -> None:
+    bench.run(bench.plan(BURN, stale_sample_s=0.6, detached=True), bench.cards.hangs.set)
+    assert bench.stop_event()["reason"] == "no_valid_sample"
+
+
+@pytest.mark.parametrize("word", ["yes", 1, None])
+def test_only_the_very_word_lets_a_run_go_on_alone(bench: Bench, word: object) -> None:
+    assert bench.plan(BURN, detached=word).detached is False
