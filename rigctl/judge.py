@@ -26,6 +26,7 @@ from rigctl.checks.waivers import with_waivers
 from rigctl.errors import RigctlError, UsageError
 from rigctl.fleet.testinfra_backend import replay_host
 from rigctl.model.verdict import BusyRig, Record, RigRecord
+from rigctl.store.pruned import require_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -67,7 +68,8 @@ def judge_run(
         instead: judge only these rigs, and by these specs instead of the run's own.
 
     Raises:
-        UsageError: a reading is damaged, the run is of a kind that cannot be judged, a folder of tests is not there.
+        UsageError: a reading is damaged, or telemetry was pruned; the run is of a kind that cannot be judged; a folder
+            of tests is not there.
         RigctlError: pytest itself broke; the reason is in judge.log.
     """
     info = run_dir.read_info()
@@ -78,6 +80,7 @@ def judge_run(
         for rig in info.rigs
         if instead is None or rig.name in instead
     ]
+    require_whole(run_dir.path, info.run_id, [rig.name for rig in asked])
     busy = _busy(run_dir, asked)
     left_out = {one.name for one in busy}
     cases = [_case(run_dir, info, rig, (hosts or {}).get(rig.name)) for rig in asked if rig.name not in left_out]

@@ -35,6 +35,7 @@ from rigctl.cli import (
     nightly,
     power,
     provision,
+    prune,
     report,
     sim,
     site,
@@ -49,8 +50,8 @@ if TYPE_CHECKING:
     from types import FrameType
 
 _COMMANDS = (
-    *(demo, init, bootstrap, doctor, provision, check, accept, collect, judge, report, history, compare),
-    *(baseline, upgrade, nightly, site, power, identify, evidence, certificate, health, spec, compat, bundle, sim),
+    *(demo, init, bootstrap, doctor, provision, check, accept, collect, judge, report, history, compare, baseline),
+    *(upgrade, nightly, site, prune, power, identify, evidence, certificate, health, spec, compat, bundle, sim),
     *(metrics,),
 )
 """In the order of the help page."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING
+
+from rigctl.store.thinning import SPANS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -18,6 +21,8 @@ CHART_BUCKETS = 600
 SPARK_BUCKETS = 60
 _GAP_INTERVALS = 5
 _GAP_S = 3.0
+_WITHIN_SPANS = 1.5
+"""The two samples of a thinned span are a span apart at most; where a whole span is missing it is more than that."""
 
 Column = list[float | None]
 """One figure of each sample; None where it was not read."""
@@ -40,9 +45,10 @@ class StepSpan:
 class Timeline:
     """A rig's samples on one time axis: its monotonic clock, and the wall clock after a reboot."""
 
-    def __init__(self, samples: tuple[Sample, ...]) -> None:
-        """Take a rig's samples in the order in which they were taken."""
+    def __init__(self, samples: tuple[Sample, ...], *, pruned: bool = False) -> None:
+        """Take a rig's samples in the order in which they were taken; `pruned`: what is left of them by their age."""
         self.samples = samples
+        self.pruned = pruned
         self.at_s = _axis(samples)
         """Elapsed seconds of each sample."""
         self.steps = self._steps()
@@ -88,7 +94,14 @@ class Timeline:
         if len(points) > 2 * buckets:
             points = extremes(points, buckets)
         longest = max(_GAP_S, _GAP_INTERVALS * self.interval_s, 2 * self.length_s / buckets)
-        return _broken_at_gaps(points, longest)
+        return _broken_at_gaps(points, lambda at: max(longest, self._kept_apart_s(at)))
+
+    def _kept_apart_s(self, at_s: float) -> float:
+        """How far apart samples of the step at this time may be because it was thinned, seconds."""
+        if not self.pruned:
+            return 0.0
+        step = self.steps[max(0, bisect_right(self.steps, at_s, key=lambda one: one.start_s) - 1)]
+        return _WITHIN_SPANS * (step.end_s - step.start_s) / SPANS
 
     def _steps(self) -> list[StepSpan]:
         starts = [n for n, s in enumerate(self.samples) if n == 0 or s.step != self.samples[n - 1].step]
@@ -192,10 +205,10 @@ def _paths(points: Points, x: Callable[[float], float], y: Callable[[float], flo
     return tuple(paths)
 
 
-def _broken_at_gaps(points: Sequence[tuple[float, float]], longest_s: float) -> Points:
+def _broken_at_gaps(points: Sequence[tuple[float, float]], longest_s: Callable[[float], float]) -> Points:
     broken: Points = []
     for at, value in points:
-        if broken and at - broken[-1][0] > longest_s:
+        if broken and at - broken[-1][0] > longest_s(broken[-1][0]):
             broken.append((broken[-1][0], None))
         broken.append((at, value))
     return broken

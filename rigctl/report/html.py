@@ -33,6 +33,7 @@ from rigctl.report.summary import (
 )
 from rigctl.report.text import duration, moment, plain, seconds_between, word
 from rigctl.store.lines import collector_paused
+from rigctl.store.pruned import said_of
 
 if TYPE_CHECKING:
     from rigctl.model.verdict import Record
@@ -48,7 +49,7 @@ def render(run_dir: RunDir, record: Record) -> str:
     asked = {rig.name: rig for rig in run_dir.read_info().rigs}
     with collector_paused():
         rigs = [
-            rig_view(number, rig, run_dir.readings(rig.name), asked.get(rig.name))
+            rig_view(number, rig, run_dir.readings(rig.name), asked.get(rig.name), said_of(run_dir.path, rig.name))
             for number, rig in enumerate(rigs_worst_first(record), start=1)
         ]
     plotly, script = _script_text(get_plotlyjs()), _script_text(template("page.js"))

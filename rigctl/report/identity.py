@@ -99,19 +99,23 @@ def _asked_pcie(parts: PartsSpec | None) -> str:
 
 
 def step_table(readings: Readings, line: Timeline) -> tuple[tuple[str, ...], Rows]:
-    """Return what each step showed, with its header: the curves' figures for those who do not see them."""
+    """Return what each step showed, with its header: the curves' figures for those who do not see them.
+
+    Of pruned samples only extremes are true: the highest power stands there instead of the mean.
+    """
     shown = cards(readings)
+    power, of_power = ("highest power", _most) if line.pruned else ("mean power", _mean)
     header = ["Step", "Lasted"]
     for _, _, name in shown:
-        header += [f"{name} hottest", f"{name} mean power"]
-    header += ["CPU hottest", "Wall mean"]
+        header += [f"{name} hottest", f"{name} {power}"]
+    header += ["CPU hottest", "Wall highest" if line.pruned else "Wall mean"]
     rows: Rows = []
     for span in line.steps:
         row = [span.name, duration(span.end_s - span.start_s)]
         for uuid, _, _ in shown:
             row.append(_most(line.gpu(uuid, "temp_c")[span.part], "°C"))
-            row.append(_mean(line.gpu(uuid, "power_w")[span.part], "W"))
-        row += [_most(line.rig("cpu_temp_c")[span.part], "°C"), _mean(line.rig("wall_power_w")[span.part], "W")]
+            row.append(of_power(line.gpu(uuid, "power_w")[span.part], "W"))
+        row += [_most(line.rig("cpu_temp_c")[span.part], "°C"), of_power(line.rig("wall_power_w")[span.part], "W")]
         rows.append(tuple(row))
     return tuple(header), rows
 

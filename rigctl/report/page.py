@@ -76,6 +76,8 @@ class RigView:
     facts: tuple[Figure, ...]
     unreached: str
     drawing: dict[str, Any]
+    pruned: str
+    """What became of its telemetry by age; empty where it is whole."""
     drawn_as: str
     step_header: tuple[str, ...]
     steps: Rows
@@ -91,9 +93,9 @@ class RigView:
     rows: tuple[Row, ...]
 
 
-def rig_view(number: int, rig: RigRecord, readings: Readings, asked: RunRig | None) -> RigView:
-    """Return the view of one rig; `number` makes its anchors unique in the page."""
-    line = Timeline(readings.samples)
+def rig_view(number: int, rig: RigRecord, readings: Readings, asked: RunRig | None, pruned: str = "") -> RigView:
+    """Return the view of one rig; `number` makes its anchors unique in the page, `pruned` as in the view."""
+    line = Timeline(readings.samples, pruned=bool(pruned))
     limits = asked.spec.limits if asked else None
     limit_c = limits.max_settled_gpu_temp_c if limits else None
     step_header, steps = step_table(readings, line)
@@ -111,6 +113,7 @@ def rig_view(number: int, rig: RigRecord, readings: Readings, asked: RunRig | No
         facts=() if readings.unreached else tuple(_fact(rig, label, checks) for label, checks in FACTS),
         unreached=plain(readings.unreached or ""),
         drawing=charts(readings, line, limits),
+        pruned=pruned,
         drawn_as=drawn_as(line),
         step_header=step_header,
         steps=steps,
@@ -145,17 +148,21 @@ def _card_figures(rig: RigRecord, line: Timeline, uuid: str, subject: str) -> tu
     flops = _find(rig, "throughput.burn_gflops", subject)
     return (
         Figure("settled", _found(settled), settled.verdict if settled else None),
-        Figure("hottest", figure(max(temps), "°C") if temps else "not read"),
-        _power(power, watts),
+        Figure("hottest", figure(max(temps), "°C") if temps else _absent(line)),
+        _power(power, watts, _absent(line)),
         Figure("burn", _found(flops), flops.verdict if flops else None),
     )
 
 
-def _power(share: CheckVerdict | None, watts: list[float]) -> Figure:
+def _absent(line: Timeline) -> str:
+    return "not kept" if line.pruned else "not read"
+
+
+def _power(share: CheckVerdict | None, watts: list[float], absent: str) -> Figure:
     """Return the power that was reached: its share of the limit where that was judged, else its peak."""
     if share is not None and isinstance(share.found, float):
         return Figure("power of limit", f"{share.found:.0%}".replace("%", " %"), share.verdict)
-    return Figure("power, peak", f"{max(watts):.0f} W" if watts else "not read")
+    return Figure("power, peak", f"{max(watts):.0f} W" if watts else absent)
 
 
 def _found(verdict: CheckVerdict | None) -> str:

@@ -98,3 +98,16 @@ def seconds_between(started_at: str, ended_at: str) -> float:
 def several(number: int, one: str, many: str = "") -> str:
     """Return `1 rig`, `2 rigs`."""
     return f"{number} {one if number == 1 else many or one + 's'}"
+
+
+def room(size: int) -> str:
+    """Return what something takes on a disk: `81.8 kB`, `5.0 MB`."""
+    step = 1000
+    if size < step:
+        return f"{size} B"
+    amount = float(size)
+    for unit in ("kB", "MB", "GB"):
+        amount /= step
+        if round(amount, 1) < step:
+            return f"{amount:.1f} {unit}"
+    return f"{amount / step:.1f} TB"

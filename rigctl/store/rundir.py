@@ -19,6 +19,7 @@ from rigctl.store.files import append_durably, fsync_dir, replace_durably, writi
 from rigctl.store.ids import find_run, new_run_id
 from rigctl.store.lines import read_bytes, read_lines, read_model
 from rigctl.store.outcome import JournalEntry, RigOutcome
+from rigctl.store.pruned import PACKED, TELEMETRY, THINNED, telemetry_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -28,9 +29,8 @@ Kind = Literal["accept", "check", "provision", "upgrade"]
 
 _CHANGES: tuple[Kind, ...] = ("provision", "upgrade")
 
-TELEMETRY = "telemetry.jsonl"
 _STRUCTURED = frozenset(
-    {TELEMETRY, f"{TELEMETRY}.gz", "events.jsonl", "kernel.jsonl", "commands.jsonl", "facts.json", "outcome.json"}
+    {TELEMETRY, PACKED, THINNED, "events.jsonl", "kernel.jsonl", "commands.jsonl", "facts.json", "outcome.json"}
 )
 _RUN_FILES = (".json", ".jsonl", ".html", ".xml", ".log")
 _TRIES = 32
@@ -225,7 +225,10 @@ class RunDir:
         return read_lines(self.path / rig / "commands.jsonl", CommandReply)
 
     def readings(self, rig: str) -> Readings:
-        """Return everything that this run knows of a rig; what was not measured is empty or None."""
+        """Return everything that this run knows of a rig; what was not measured is empty or None.
+
+        Samples may be thinned or gone (`rigctl.store.pruned.telemetry_state`): `judge_run` refuses those.
+        """
         folder = self.path / rig
         facts = folder / "facts.json"
         outcome = self.outcome(rig)
@@ -236,7 +239,7 @@ class RunDir:
         return Readings(
             rig=rig,
             facts=read_model(facts, Facts) if facts.exists() else None,
-            samples=read_lines(_telemetry(folder), Sample),
+            samples=read_lines(telemetry_file(folder), Sample),
             events=read_lines(folder / "events.jsonl", RigEvent),
             logs=_logs(folder),
             kernel=read_lines(folder / "kernel.jsonl", KernelMessage),
@@ -251,7 +254,7 @@ class RunDir:
         """Pack each rig's telemetry after the run; reading it stays the same, and a crash leaves it whole."""
         for plain in sorted(self.path.glob(f"*/{TELEMETRY}")):
             with self._file_locks[plain.parent.name]:
-                replace_durably(plain.with_name(f"{TELEMETRY}.gz"), gzip.compress(plain.read_bytes(), 6, mtime=0))
+                replace_durably(plain.with_name(PACKED), gzip.compress(plain.read_bytes(), 6, mtime=0))
                 with writing(plain):
                     plain.unlink()
                     fsync_dir(plain.parent)
@@ -275,12 +278,6 @@ def _make_folder(root: Path, moment: datetime) -> Path:
 def _check_name(rig: str) -> None:
     if not rig or rig.startswith(".") or "/" in rig or "\0" in rig or rig.endswith(_RUN_FILES):
         raise UsageError(f"a rig cannot be called {rig!r}", "its name is a folder's name in the run directory")
-
-
-def _telemetry(folder: Path) -> Path:
-    plain = folder / TELEMETRY
-    # Both exist only when a crash came between packing and removing: the plain file is then whole.
-    return plain if plain.exists() else folder / f"{TELEMETRY}.gz"
 
 
 def _logs(folder: Path) -> dict[str, str]:

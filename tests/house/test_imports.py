@@ -31,6 +31,7 @@ LAYERS = {
     "rigctl.nightly": 4,
     "rigctl.power": 4,
     "rigctl.provision": 4,
+    "rigctl.prune": 4,
     "rigctl.sim": 4,
     "rigctl.site": 4,
     "rigctl.spec": 4,

@@ -202,6 +202,12 @@ class Index:
         with self._reading() as asked:
             return {row.folder: row.stamp for row in asked.execute(found)}
 
+    def run_ids(self) -> dict[str, str]:
+        """Return the readable run directories of this folder, each with the run's own id."""
+        found = select(run.c.folder, run.c.run_id).where(run.c.root == self._root, run.c.unreadable.is_(None))
+        with self._reading() as asked:
+            return {row.folder: row.run_id for row in asked.execute(found)}
+
     def baseline_runs(self, rig: str, decision: BaselineDecision | None = None) -> tuple[str, ...]:
         """Return the folders of the runs that count for a rig's baseline (accepted, burnt, facts known), oldest first.
 
