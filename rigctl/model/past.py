@@ -83,6 +83,8 @@ class Past(BaseModel):
     busy: str | None = None
     """Who used it, where it was left out for that."""
     simulated: bool | None = None
+    asked: str = ""
+    """Digest of the profile that was asked for: its name stays where an inventory changes what it says."""
     burnt: bool = False
     """Whether its profile asked for a burn of the cards."""
     known: bool = False
@@ -91,7 +93,7 @@ class Past(BaseModel):
     parts: Parts = Field(default_factory=Parts)
     waivers: tuple[WaiverSaid, ...] = ()
     seconds: dict[str, float] = Field(default_factory=dict)
-    """How long each step took, seconds, from the journal; what durations are learned from."""
+    """How long each step took, seconds, from the journal; empty where its controller was gone in the meantime."""
 
     @property
     def accepted(self) -> bool:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rigctl.measure.plan import step_seconds
 from rigctl.nightly.planner import Rotation, Wish
+from rigctl.store.canonical import digest
 from rigctl.trends.series import day_of
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ MARGIN = 1.15
 """A profile may take so much longer than it did."""
 LEARNED_FROM = 10
 """Durations are learned from so many of the newest runs of the same profile."""
+SURE_FROM = 3
+"""A median of fewer is one of them, or their mean."""
 REST_W, CPU_W = 100.0, 250.0
 """Board, disks, fans and losses; and a processor under load: where no figure for the wall is declared or was read."""
 
@@ -31,22 +34,27 @@ def wishes(park: Park, index: Index, now: datetime) -> list[Wish]:
     """Return one wish for each rig. Raises RigctlError as the index."""
     spec = park.spec
     pasts = {rig.name: index.pasts(rig.name, limit=200) for rig in park.fleet}
-    names = [rig.name for rig in park.fleet]
-    deep: set[str] = set()
+    profiles = {rig.name: spec.profile for rig in park.fleet}
     if spec.deep_profile is not None:
         last = {
-            name: day_of(past.ended_at)
-            for name, found in pasts.items()
-            for past in found
-            if past.profile == spec.deep_profile and past.verdict is not None
+            rig.name: day_of(past.ended_at)
+            for rig in park.fleet
+            for past in pasts[rig.name]
+            if past.profile == spec.deep_profile and _whole(past, rig)
         }
-        deep = Rotation(spec.deep_every_days, last).tonight(names, day_of(now.isoformat()))
-    return [
-        wish_of(
-            rig, spec.deep_profile if rig.name in deep and spec.deep_profile else spec.profile, pasts[rig.name], park
-        )
-        for rig in park.fleet
-    ]
+        deep = Rotation(spec.deep_every_days, last).tonight(list(profiles), day_of(now.isoformat()))
+        profiles |= dict.fromkeys(deep, spec.deep_profile)
+    return [wish_of(rig, profiles[rig.name], pasts[rig.name], park) for rig in park.fleet]
+
+
+def _whole(past: Past, rig: Rig) -> bool:
+    """Whether a rig was judged after all steps of the profile: one that the window's end cut short comes again."""
+    if past.verdict is None:
+        return False
+    return (
+        not past.seconds
+        or step_seconds(rig.spec, rig.profiles[past.profile], first=False).keys() <= past.seconds.keys()
+    )
 
 
 def wish_of(rig: Rig, profile: str, pasts: tuple[Past, ...], park: Park) -> Wish:
@@ -55,12 +63,22 @@ def wish_of(rig: Rig, profile: str, pasts: tuple[Past, ...], park: Park) -> Wish
 
 
 def expected_s(rig: Rig, profile: str, pasts: tuple[Past, ...]) -> float:
-    """How long an acceptance takes: as its own runs did, else by its steps; seconds, with a margin."""
-    known = [sum(past.seconds.values()) for past in pasts if past.profile == profile and past.seconds and past.accepted]
-    if known:
-        return MARGIN * median(known[-LEARNED_FROM:])
-    first = not any(past.accepted and past.burnt for past in pasts)
-    return MARGIN * (OVERHEAD_S + sum(step_seconds(rig.spec, rig.profiles[profile], first=first).values()))
+    """How long an acceptance takes: as its own accepted runs did, else by its steps; seconds, with a margin.
+
+    Only runs teach that asked for what the profile says today. While there are fewer than `SURE_FROM`, what the steps
+    say counts as one more: so one odd night does not decide.
+    """
+    asked = rig.profiles[profile]
+    today = digest(asked)
+    took = [
+        sum(past.seconds.values())
+        for past in pasts
+        if past.accepted and past.seconds and past.profile == profile and past.asked == today
+    ][-LEARNED_FROM:]
+    if len(took) < SURE_FROM:
+        first = not any(past.accepted and past.burnt for past in pasts)
+        took.append(OVERHEAD_S + sum(step_seconds(rig.spec, asked, first=first).values()))
+    return MARGIN * median(took)
 
 
 def watts(rig: Rig) -> float:

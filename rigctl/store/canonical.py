@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections.abc import Mapping
@@ -23,6 +24,11 @@ def dumps(value: Any, *, indent: int | None = 2) -> str:
     text = json.dumps(_canonical(plain), sort_keys=True, ensure_ascii=False, allow_nan=False, indent=indent)
     # A lone surrogate can come out of a rig's JSON and has no UTF-8 form.
     return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def digest(value: Any) -> str:
+    """Return 16 hex digits that differ where `value` does, as `dumps` writes it."""
+    return hashlib.sha256(dumps(value).encode()).hexdigest()[:16]
 
 
 def _canonical(value: Any) -> Any:

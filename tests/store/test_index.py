@@ -168,6 +168,20 @@ def test_an_index_of_a_newer_version_is_refused(runs: Path, index_url: str | Non
         Index.open(runs, index_url)
 
 
+def test_an_index_of_an_older_version_reads_its_runs_again(runs: Path, index_url: str | None) -> None:
+    with Index.open(runs, index_url) as index:
+        index.update()
+        before = index.pasts()
+    engine = create_engine((index_url or f"sqlite:///{runs / 'index.sqlite'}").replace("gresql:", "gresql+psycopg:"))
+    with engine.begin() as asked:
+        asked.execute(text("UPDATE alembic_version SET version_num = '0001'"))
+    engine.dispose()
+    with Index.open(runs, index_url) as index:
+        assert index.pasts() == before, "the old rows serve until then"
+        assert index.update().changed == (only(runs).path.name,)
+        assert index.update().changed == ()
+
+
 def test_a_damaged_file_says_what_to_do(runs: Path) -> None:
     (runs / "index.sqlite").write_bytes(b"this is no database" * 100)
     with pytest.raises(RigctlError, match="not a database") as refused:

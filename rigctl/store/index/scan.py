@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import re
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING
 from rigctl.model.past import CardPart, Cause, Parts, Past, Point, WaiverSaid
 from rigctl.model.reading import Facts
 from rigctl.model.verdict import Verdict
-from rigctl.store.canonical import dumps
+from rigctl.store.canonical import digest
 from rigctl.store.lines import read_model
 
 if TYPE_CHECKING:
@@ -96,6 +95,7 @@ def _past(  # noqa: PLR0913, PLR0917 - all that is known of a rig in a run
             for one in rig.causes
         ),
         simulated=rig.simulated,
+        asked=digest(profile) if profile is not None else "",
         burnt=profile is not None and profile.gpu_burn_seconds > 0,
         known=facts is not None,
         left=rig.left,
@@ -110,7 +110,7 @@ def _past(  # noqa: PLR0913, PLR0917 - all that is known of a rig in a run
 
 
 def _parts(rig: RigRecord, asked: RunRig | None, facts: Facts | None) -> Parts:
-    spec = hashlib.sha256(dumps(asked.spec).encode()).hexdigest()[:16] if asked is not None else ""
+    spec = digest(asked.spec) if asked is not None else ""
     if facts is None:
         return Parts(spec=spec)
     return Parts(
@@ -170,17 +170,22 @@ def _facts(path: Path) -> Facts | None:
 
 
 def _seconds(journal: tuple[JournalEntry, ...]) -> dict[str, dict[str, float]]:
-    """How long each step of each rig took, seconds, by the controller's monotonic clock."""
+    """How long each step of each rig took, seconds, by the controller's monotonic clock.
+
+    Nothing is said of a run that went on without its controller or was taken up again by another one, for nobody looked
+    on; nor of the step after which a rig waited for the others of its run.
+    """
+    if any(entry.event == "resumed" for entry in journal):
+        return {}
     found: dict[str, dict[str, float]] = {}
     since: dict[str, tuple[str, float]] = {}
-    for entry in journal:
-        rig = entry.detail.get("rig")
-        if entry.event not in _ENDS or not isinstance(rig, str):
-            continue
+    ours = [entry for entry in journal if entry.event in _ENDS and isinstance(entry.detail.get("rig"), str)]
+    alone = len({entry.detail["rig"] for entry in ours}) == 1
+    for entry in ours:
+        rig = str(entry.detail["rig"])
         if rig in since:
             step, began = since.pop(rig)
-            # The clock begins anew with the controller's boot: a resumed run may go back.
-            if entry.t_mono_s >= began:
+            if entry.event == "step_started" or alone:
                 steps = found.setdefault(rig, {})
                 steps[step] = round(steps.get(step, 0.0) + entry.t_mono_s - began, 3)
         if entry.event == "step_started":
