@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,12 +13,14 @@ import pytest
 import rigctl
 from rigctl.accept import AcceptOptions, carry_out, start_run
 from rigctl.cli.app import main
+from rigctl.errors import RigctlError, RigUnreachable
 from rigctl.left import left_runs
 from rigctl.measure.claim import Claim
 from rigctl.measure.progress import Progress
 from rigctl.measure.rig import RigMeasurement
 from rigctl.model.verdict import Verdict
 from rigctl.store import RunDir, list_runs
+from rigctl.store import rundir as store
 from rigctl.store.driving import LOCK, driven_by_me
 from tests.measure.guarded_rig import RIG, GuardedRig, Killed, Killer
 
@@ -176,8 +180,6 @@ def test_a_detached_run_is_begun_looked_at_and_collected(fleet, capsys):
 
 
 def test_a_rig_that_collect_does_not_reach_is_collected_by_the_next_one(fleet, monkeypatch, capsys):
-    from rigctl.errors import RigUnreachable  # noqa: PLC0415
-
     fleet.rigctl("accept", "--detach")
     (run_id,) = list_runs(fleet.runs)
     with monkeypatch.context() as patch:
@@ -188,3 +190,50 @@ def test_a_rig_that_collect_does_not_reach_is_collected_by_the_next_one(fleet, m
     fleet.rigctl("collect", run_id)
     found = verdicts(RunDir(fleet.runs / run_id).read_record())
     assert {found[f"{name} measure.reached[rig]"] for name in NAMES} == {Verdict.PASS}
+
+
+def test_a_full_disk_here_stops_the_rigs_and_loses_nothing_that_was_written(fleet, monkeypatch, capsys):
+    wanted = verdicts(whole(fleet))
+    append, written = store.append_durably, []
+
+    def full(path, data, **more):
+        if len(written) > 40 and path.name == "telemetry.jsonl":
+            raise RigctlError(f"no room left to write {path}", "free some space")
+        written.append(path)
+        append(path, data, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "append_durably", full)
+        fleet.rigctl("accept")
+    run_id = list_runs(fleet.runs)[-1]
+    said = [one for rig in RunDir(fleet.runs / run_id).read_record().rigs for one in rig.verdicts]
+    assert any(one.check == "measure.reached" and "no room left" in one.reason for one in said)
+    assert {name: [*rig.stopped] for name, rig in fleet.rigs.items()} == {name: [run_id] for name in NAMES}
+    assert verdicts(whole(fleet)) == wanted  # with some room again
+
+
+def test_a_controller_whose_clock_is_set_back_an_hour_judges_the_same(fleet, monkeypatch):
+    wanted = verdicts(whole(fleet))
+    real, asked = time.time, []
+
+    def set_back():
+        asked.append(None)
+        return real() - (3600 if len(asked) > 40 else 0)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("time.time", set_back)
+        record = whole(fleet)
+    assert len(asked) > 60
+    journal = RunDir(fleet.runs / record.run_id).journal_entries()
+    assert [one.seq for one in journal] == list(range(1, len(journal) + 1))
+    assert any(later.t_wall_s < earlier.t_wall_s for earlier, later in pairwise(journal))
+    changed = {key for key in wanted if verdicts(record)[key] != wanted[key]}
+    assert changed <= {"rig1 kernel.clock[rig]", "rig2 kernel.clock[rig]"}
+
+
+def test_resumed_by_a_clock_that_is_behind_it_was_gone_for_no_time(fleet, monkeypatch):
+    run_id = fleet.left(120)
+    real = time.time
+    monkeypatch.setattr("time.time", lambda: real() - 3600)
+    fleet.rigctl("accept", "--resume", run_id)
+    assert any("gone for 0 s" in note for note in RunDir(fleet.runs / run_id).read_record().rigs[0].notes)

@@ -66,6 +66,8 @@ class GuardedRig:
         self.boot_id = "b"
         self.plans: dict[str, Plan] = {}
         self.started: list[dict[str, Any]] = []
+        self.stopped: list[str] = []
+        """Runs that were stopped before their end."""
         self.clock_s = 100.0
         self.killer: Killer | None = None
         self.cuts: list[str] = []
@@ -105,7 +107,7 @@ class GuardedRig:
             "start": lambda: self._start(json.loads(stdin)),
             "spooled": lambda: {"spooled": run_id in self.plans, "boot_id": self.boot_id},
             "poll": lambda: self._poll(run_id, args),
-            "stop": lambda: {"was_active": False, "left_running": []},
+            "stop": lambda: self._stop(run_id, args),
             "ack": lambda: {"removed": self.plans.pop(run_id, None) is not None},
             "kernel": lambda: {"kernel": told, "kernel_read": True, "boot_id": self.boot_id, "t_wall_s": 9.0},
         }
@@ -119,6 +121,11 @@ class GuardedRig:
         elif known.asked != plan:
             raise CommandFailed(f"run {plan['run_id']} has been on this rig already")
         return {"already_started": known is not None}
+
+    def _stop(self, run_id: str, args: tuple[str, ...]) -> dict[str, Any]:
+        if "--reason" in args:
+            self.stopped.append(run_id)
+        return {"was_active": False, "left_running": []}
 
     def _poll(self, run_id: str, args: tuple[str, ...]) -> dict[str, Any]:
         plan = self.plans.get(run_id)

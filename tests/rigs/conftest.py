@@ -36,6 +36,7 @@ PROFILES = {
         "long": (0, 60, 0, False, 10),
         "rest": (0, 0, 0, False, 60),
         "settle": (0, 30, 0, False, 60),
+        "short": (2, 7, 4, False, 12),
     }.items()
 }
 
