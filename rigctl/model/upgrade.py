@@ -21,6 +21,8 @@ class Wishes(_Plain):
     """Branch such as "535", or an exact version such as "535.129.03"."""
     cuda: str | None = None
     torch: str | None = None
+    kernel: str | None = None
+    """As `uname -r` prints it, such as "5.15.0-105-generic"."""
 
     @property
     def words(self) -> str:
@@ -97,6 +99,8 @@ class Capture(_Plain):
     """`slot1-slot2 NV4` and so on, as the rig showed them."""
     containers: tuple[str, ...] = ()
     """Containers that ran and start by themselves."""
+    grub_saved: str | None = None
+    """The menu entry that GRUB has saved; empty: there is none. None: nobody has looked."""
     inventory: str | None = None
     """What the rig's own file of upgrades in the inventory said; None: there was none."""
 
@@ -132,6 +136,8 @@ class RigPlan(_Plain):
     """Who uses it now; asked for `--dry-run` alone."""
     inventory: dict[str, str] = Field(default_factory=dict)
     """Role variables that the inventory does not say yet."""
+    folders: tuple[str, ...] | None = None
+    """What was built there and may be built anew; None, of a plan of earlier versions: all of it."""
 
     @property
     def nothing_to_do(self) -> bool:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _WORDS = ("branch", "version", "source", "flavour", "modules")
 VARIABLES = (
     *(f"nvidia_driver_{word}" for word in _WORDS), "nvidia_driver_allow_known_bad", "nvidia_driver_reboot",
+    "kernel_version", "kernel_reboot", "nvidia_driver_kernel_series",
     "cuda_version", "cuda_allow_unrunnable", "pytorch_version", "pytorch_build", "reboot_accepted_risks",
 )  # fmt: skip
 """The role variables that bear on a plan."""
@@ -47,6 +48,14 @@ def driver_request(wishes: Wishes, variables: Mapping[str, Any]) -> dict[str, An
     return {**{word: str(wished[f"nvidia_driver_{word}"]) for word in _WORDS}, "known_bad": listed}
 
 
+def kernel_request(wishes: Wishes, variables: Mapping[str, Any]) -> dict[str, str] | None:
+    """What the kernel's role is to look for; None where the kernel stays as it is."""
+    if wishes.kernel is None:
+        return None
+    wished = {**variables, **wished_variables(wishes)}
+    return {"version": wishes.kernel, "branch": str(wished["nvidia_driver_branch"])}
+
+
 def plan_of(rig: Rig, wishes: Wishes, seen: PlanSeen) -> RigPlan:
     """Put the plan of one rig together."""
     facts, offer = seen.facts, seen.answer["offer"]
@@ -60,6 +69,7 @@ def plan_of(rig: Rig, wishes: Wishes, seen: PlanSeen) -> RigPlan:
     if offer is not None:
         gets["driver"] = offer["target_driver"] or gets["driver"]
     reboot = offer is not None and offer["target_driver"] != has["driver"]
+    reboot = reboot or gets.get("kernel", has["kernel"]) != has["kernel"]
     wished = wished_variables(wishes)
     return RigPlan(
         rig=rig.name,
@@ -71,6 +81,7 @@ def plan_of(rig: Rig, wishes: Wishes, seen: PlanSeen) -> RigPlan:
         breaks=tuple(_goes_along(wished, seen)),
         refusals=tuple(_refusals(wished, seen, reboot=reboot)),
         inventory={name: value for name, value in wished.items() if str(seen.variables.get(name, "")) != value},
+        folders=_built_anew(rig, wishes, seen.variables),
     )
 
 
@@ -87,12 +98,26 @@ def _refusals(wished: dict[str, str], seen: PlanSeen, *, reboot: bool) -> list[s
             "allow_cuda": bool(after["cuda_allow_unrunnable"]),
         }
     )
-    if reboot and seen.variables["nvidia_driver_reboot"] != "when_needed":
-        asked = seen.variables["nvidia_driver_reboot"]
-        said.append(f"it needs a restart, and the inventory says nvidia_driver_reboot: {asked}")
+    said += _kernel_refusals(wished, seen)
+    for name, wish in (("nvidia_driver_reboot", "nvidia_driver_branch"), ("kernel_reboot", "kernel_version")):
+        if reboot and wish in wished and seen.variables[name] != "when_needed":
+            said.append(f"it needs a restart, and the inventory says {name}: {seen.variables[name]}")
     accepted = tuple(f"{name}:" for name in seen.variables["reboot_accepted_risks"])
     return said + [f"it would not come back from a restart: {one}" for one in seen.answer["risks"]
                    if reboot and not one.startswith(accepted)]  # fmt: skip
+
+
+def _kernel_refusals(wished: dict[str, str], seen: PlanSeen) -> list[str]:
+    """Why the kernel cannot be had; nothing where it stays."""
+    kernel, series = seen.answer["kernel"], str(seen.variables["nvidia_driver_kernel_series"])
+    if kernel is None:
+        return []
+    said = [f"the kernel: {kernel['refusal']}"] if kernel["refusal"] else []
+    if series and not wished["kernel_version"].startswith(f"{series}."):
+        said.append(
+            f"the inventory says nvidia_driver_kernel_series: {series}, and {wished['kernel_version']} is not of it"
+        )
+    return said
 
 
 def _goes_along(wished: dict[str, str], seen: PlanSeen) -> list[str]:
@@ -104,7 +129,30 @@ def _goes_along(wished: dict[str, str], seen: PlanSeen) -> list[str]:
         said.append(f"PyTorch becomes {new} (was {old}): the tables choose it by the driver")
     if seen.answer["offer"] is not None and seen.answer["packages"]:
         said.append("gpu-burn is built again, and PyTorch tried on every card")
-    return said
+    return said + _with_the_kernel(seen.answer["kernel"])
+
+
+def _with_the_kernel(kernel: dict[str, Any] | None) -> list[str]:
+    """What is built for a kernel, and what no longer moves by itself."""
+    if kernel is None or kernel["refusal"]:
+        return []
+    said = [f"DKMS builds {', '.join(kernel['dkms'])} for the kernel"] if kernel["dkms"] else []
+    metas = ", ".join(name for name in kernel["metas"] if name in kernel["to_hold"])
+    return said + ([f"{metas} held: updates bring no other kernel"] if metas else [])
+
+
+def _built_anew(rig: Rig, wishes: Wishes, variables: Mapping[str, Any]) -> tuple[str, ...]:
+    """The folders that the change may build anew, and so has to keep for the way back.
+
+    A virtual environment with PyTorch takes gigabytes: it is kept where PyTorch changes, by a wish or by the tables.
+    """
+    software, after = rig.spec.software, {**variables, **wished_variables(wishes)}
+    decided = str(variables["pytorch_build"]) in ("cpu", "distribution")
+    exact = str(variables["pytorch_version"]) != "auto"
+    by_driver = wishes.driver is not None and not decided
+    torch = wishes.torch is not None or (by_driver and (exact or _torch_choice(variables) != _torch_choice(after)))
+    burner = wishes.driver is not None or wishes.cuda is not None
+    return (*((software.gpu_burn_dir,) if burner else ()), *((software.torch_venv,) if torch else ()))
 
 
 def _torch_choice(variables: Mapping[str, Any]) -> str:

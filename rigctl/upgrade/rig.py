@@ -23,7 +23,7 @@ from rigctl.provision import ProvisionOptions, attempt
 from rigctl.store.baseline import ACCEPTED
 from rigctl.upgrade.asking import ask
 from rigctl.upgrade.inventory_file import wished_variables
-from rigctl.upgrade.planning import PlanSeen, cards_of, driver_request, links_of, plan_of
+from rigctl.upgrade.planning import PlanSeen, cards_of, driver_request, kernel_request, links_of, plan_of
 from rigctl.upgrade.port import Smoke, StepFailed
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ TAGS = {
     "driver": ("nvidia_driver", "cuda", "pytorch", "container_toolkit", "gpu_burn"),
     "cuda": ("cuda", "gpu_burn"),
     "torch": ("pytorch",),
+    "kernel": ("kernel",),
 }
 """The roles that each wish bears on."""
 
@@ -72,7 +73,12 @@ class SshRig:
             agent = RemoteAgent(connection)
             agent.deliver()
             facts = self._facts(agent)
-            seen = ask(connection, {"do": "plan", "driver": driver_request(wishes, self.variables)}, LONG_S)
+            request = {
+                "do": "plan",
+                "driver": driver_request(wishes, self.variables),
+                "kernel": kernel_request(wishes, self.variables),
+            }
+            seen = ask(connection, request, LONG_S)
         return plan_of(self.rig, wishes, PlanSeen(facts, seen, dict(self.variables)))
 
     def lock(self, run_id: str, *, ignore: bool = False) -> str:
@@ -94,7 +100,8 @@ class SshRig:
         with self._connected() as connection:
             if keep_old:
                 names = [one.name for one in planned.packages if one.before]
-                folders = [software.gpu_burn_dir, software.torch_venv]
+                known = planned.folders
+                folders = [software.gpu_burn_dir, software.torch_venv] if known is None else list(known)
                 ask(connection, {"do": "keep", "run_id": run_id, "names": names, "folders": folders}, LONG_S)
             return self._captured(connection)
 
@@ -131,7 +138,7 @@ class SshRig:
 
     def change(self, wishes: Wishes) -> tuple[str, ...]:
         """Stop what holds the cards, say the wishes in the inventory, then provision this rig as anybody would."""
-        stopped = self._released() if wishes.driver is not None else ()
+        stopped = self._released() if wishes.driver is not None or wishes.kernel is not None else ()
         self.own.write(wished_variables(wishes), dict(self.without_own), self.run.name)
         tags = tuple(dict.fromkeys(tag for name, value in wishes if value is not None for tag in TAGS[name]))
         options = ProvisionOptions(
@@ -184,7 +191,7 @@ class SshRig:
 
         At that start services met a driver that is no more; what sets the cards up does not try again by itself.
         """
-        before = capture.model_dump(mode="json", include={"packages", "files"})
+        before = capture.model_dump(mode="json", include={"packages", "files", "kernel", "grub_saved"})
         with self._connected() as connection:
             ask(connection, {"do": "restore", "run_id": self.run.name, "before": before}, LONG_S)
             now = ask(connection, {"do": "capture"}, SHORT_S)
