@@ -9,7 +9,7 @@ from rigctl.model.upgrade import RigPlan, Wishes
 from rigctl.upgrade.planning import _built_anew
 from tests.measure.test_plan import spec
 
-RIG = Rig(name="rig1", login=Login(address="192.0.2.1"), spec=spec())
+RIG = Rig(name="rig1", login=Login(address="192.0.2.1"), spec=spec(), profiles={})
 BURNER, TORCH = "/opt/gpuburn", "/opt/rigctl/torch"
 
 
