@@ -57,6 +57,8 @@ class Row:
     trends: tuple[TrendFinding, ...]
     stale: bool
     """Whether its last verdict is old: silence is not health."""
+    silent: bool = False
+    """Whether the year has no night of it at all: it may be out of use, and is not counted."""
 
 
 @dataclass(frozen=True)
@@ -78,8 +80,10 @@ def kind_of(verdict: Verdict | None) -> str:
     return "pass" if verdict in _WELL else verdict.value
 
 
-def row_of(rig: str, cells: Sequence[Cell], trends: tuple[TrendFinding, ...], now: datetime) -> Row:
-    """One rig's year, oldest night first; of several runs of a day the worst counts."""
+def row_of(
+    rig: str, cells: Sequence[Cell], trends: tuple[TrendFinding, ...], now: datetime, *, silent: bool = False
+) -> Row:
+    """One rig's year, oldest night first; of several runs of a day the worst counts. At least one, of any time."""
     first = now.date() - timedelta(days=DAYS - 1)
     days: dict[int, Cell] = {}
     for cell in cells:
@@ -91,16 +95,17 @@ def row_of(rig: str, cells: Sequence[Cell], trends: tuple[TrendFinding, ...], no
     label = ", ".join(f"{number} {kind}" for kind, number in counted.items() if number)
     last = next((cell for cell in reversed(cells) if cell.verdict is not None), cells[-1])
     stale = last.verdict is None or now - moment(last.ended_at) > timedelta(hours=STALE_HOURS)
-    silent = f"no verdict since {moment(last.ended_at):%-d %B %Y}" if stale else ""
+    since = f"no verdict since {moment(last.ended_at):%-d %B %Y}" if last.verdict is not None else "never judged"
     return Row(
         rig=rig,
         verdict=last.verdict,
         when=f"{moment(last.ended_at):%-d %B %Y, %H:%M}",
-        cause="; ".join(text for text in (silent, plain(last.cause)) if text),
+        cause="; ".join(text for text in (since if stale else "", plain(last.cause)) if text),
         cells=shown,
         label=f"{rig}, {len(shown)} nights: {label or 'none'}",
         trends=trends,
         stale=stale,
+        silent=silent,
     )
 
 

@@ -104,6 +104,30 @@ def replace_durably(path: Path, data: bytes, *, mode: int | None = None) -> None
         fsync_dir(path.parent)
 
 
+def replace_if_other(path: Path, data: bytes) -> bool:
+    """Write `path` anew where it holds something else, in one step; return whether it did.
+
+    For what can be made again at will: it may be the old content after a power cut, and never a part.
+
+    Raises:
+        UsageError, RigctlError: as `writing`.
+    """
+    with writing(path):
+        try:
+            if path.read_bytes() == data:
+                return False
+        except FileNotFoundError:
+            pass
+        draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+        try:
+            draft.write_bytes(data)
+            draft.replace(path)
+        except OSError:
+            draft.unlink(missing_ok=True)
+            raise
+    return True
+
+
 def _write_all(handle: int, data: bytes) -> None:
     rest = memoryview(data)
     while rest:

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from rigctl.errors import RigctlError, UsageError
-from rigctl.model.verdict import Verdict
+from rigctl.model.verdict import BusyRig, Verdict
 from rigctl.store import RunDir
 from rigctl.store.index import Index
 from rigctl.store.index.tables import HEAD
@@ -134,6 +134,25 @@ def test_limits_of_time_and_number(runs: Path, index_url: str | None) -> None:
         assert [one.ended_at[:4] for one in index.pasts("rig1", limit=1)] == ["2027"]
         assert index.pasts("rig1", kinds=("check",)) == ()
         assert {one.ended_at[:4] for one in index.points("rig1", since="2027")} == {"2027"}
+
+
+def test_the_newest_of_each_rig_is_that_with_a_verdict(runs: Path, index_url: str | None) -> None:
+    first = only(runs)
+    later = build_run(runs)
+    record = later.read_record()
+    busy = BusyRig(name="rig2", rig_class="dual_3090ti", users="alice")
+    new = BusyRig(name="rig8", rig_class="dual_3090ti", users="bob")
+    ended = "2027-01-02T00:30:00Z"
+    later.write_record(record.model_copy(update={"rigs": record.rigs[:1], "busy": (busy, new), "ended_at": ended}))
+    with Index.open(runs, index_url) as index:
+        index.update()
+        found = {cell.rig: (cell.folder, cell.verdict, cell.here) for cell in index.newest_cells()}
+    assert found == {
+        "rig1": (later.path.name, record.rigs[0].verdict, True),
+        "rig2": (first.path.name, Verdict.FAIL, True),
+        "rig3": (first.path.name, Verdict.ERROR, True),
+        "rig8": (later.path.name, None, True),
+    }
 
 
 def test_two_at_once_find_the_same(runs: Path, index_url: str | None) -> None:

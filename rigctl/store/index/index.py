@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
-from sqlalchemy import delete, insert, select
+from sqlalchemy import delete, func, insert, select
 from sqlalchemy.exc import DBAPIError
 
 from rigctl.errors import UsageError
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 _VERDICTS = {verdict.value: verdict for verdict in Verdict}
+_CELL = (past.c.rig, past.c.root, past.c.folder, past.c.ended_at, past.c.verdict, past.c.cause)
 _AT_ONCE = 200
 """So many runs are written in one transaction: another process waits for no more."""
 
@@ -181,20 +182,32 @@ class Index:
 
     def cells(self, *, since: str = "") -> tuple[Cell, ...]:
         """Return every rig of every acceptance in a few words, oldest first: quick for a whole year of a fleet."""
-        found = select(past.c.rig, past.c.root, past.c.folder, past.c.ended_at, past.c.verdict, past.c.cause)
-        found = _between(found.where(past.c.kind == "accept"), past.c.ended_at, since, "")
+        found = _between(select(*_CELL).where(past.c.kind == "accept"), past.c.ended_at, since, "")
         with self._reading() as asked:
-            return tuple(
-                Cell(
-                    rig=row.rig,
-                    folder=row.folder,
-                    here=row.root == self._root,
-                    ended_at=row.ended_at,
-                    verdict=_VERDICTS[row.verdict] if row.verdict is not None else None,
-                    cause=row.cause or "",
-                )
-                for row in asked.execute(found.order_by(past.c.ended_at, past.c.folder, past.c.rig))
-            )
+            rows = asked.execute(found.order_by(past.c.ended_at, past.c.folder, past.c.rig))
+            return tuple(self._cell(row) for row in rows)
+
+    def newest_cells(self) -> tuple[Cell, ...]:
+        """Return the newest acceptance of each rig in a few words: that with a verdict, where there is one."""
+        found = select(past.c.rig, past.c.judged, func.max(past.c.ended_at).label("ended_at"))
+        newest = found.where(past.c.kind == "accept").group_by(past.c.rig, past.c.judged).subquery()
+        same = (
+            (past.c.rig == newest.c.rig) & (past.c.judged == newest.c.judged) & (past.c.ended_at == newest.c.ended_at)
+        )
+        rows = select(*_CELL).join(newest, same).where(past.c.kind == "accept")
+        with self._reading() as asked:
+            cells = [self._cell(row) for row in asked.execute(rows.order_by(past.c.judged, past.c.folder))]
+        return tuple({cell.rig: cell for cell in cells}.values())
+
+    def _cell(self, row: Any) -> Cell:
+        return Cell(
+            rig=row.rig,
+            folder=row.folder,
+            here=row.root == self._root,
+            ended_at=row.ended_at,
+            verdict=_VERDICTS[row.verdict] if row.verdict is not None else None,
+            cause=row.cause or "",
+        )
 
     def stamps(self) -> dict[str, str]:
         """Return the readable run directories of this folder, each with what changes when it does."""
