@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,15 +18,18 @@ from rigctl.cli.common import (
     emit_json,
     print_rigctl_error,
 )
-from rigctl.errors import ExitCode
+from rigctl.errors import ExitCode, RigctlError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rigctl.model.night import LastNight
     from rigctl.model.verdict import Record
     from rigctl.nightly.planner import Night
     from rigctl.nightly.settings import Park
 
+EVERY = "all"
+"""The pattern of a night of the whole park."""
 PLAN = "Example: rigctl nightly plan"
 RUN = "Example: rigctl nightly run --now"
 REMIND = "Example: rigctl nightly remind"
@@ -55,15 +58,16 @@ def plan_command(
     rigs: RigsArg = "all", inventory: InventoryOpt = None, runs: RunsOpt = DEFAULT_RUNS, as_json: JsonOpt = False
 ) -> None:
     """Show which rig gets which profile when; exit code 1 when some rig does not fit into the night."""
-    from rigctl.nightly.settings import load_park  # noqa: PLC0415 - keeps `rigctl --help` fast
+    from rigctl.cli.night_plan import as_json_of, print_plan  # noqa: PLC0415 - keeps `rigctl --help` fast
+    from rigctl.nightly.settings import load_park  # noqa: PLC0415
 
     park = load_park(inventory, rigs)
     night = _planned(park, runs, park.spec.window.seconds)
     begin = _begin(park)
     if as_json:
-        emit_json(_as_json(night, begin))
+        emit_json(as_json_of(night, begin))
     else:
-        _print_plan(night, begin, park)
+        print_plan(night, begin, park)
     raise typer.Exit(ExitCode.FAILED if night.left_out else ExitCode.OK)
 
 
@@ -80,7 +84,8 @@ def run_command(
     as_json: JsonOpt = False,
 ) -> None:
     """Carry the night out: acceptances, the morning line, messages, the heartbeat."""
-    from rigctl.nightly.night import Night, only_one, records_of, require_window  # noqa: PLC0415
+    from rigctl.nightly import last  # noqa: PLC0415
+    from rigctl.nightly.night import only_one, require_window  # noqa: PLC0415
     from rigctl.nightly.sending import require_secrets  # noqa: PLC0415
     from rigctl.nightly.settings import load_park  # noqa: PLC0415
 
@@ -91,27 +96,23 @@ def run_command(
         return
     require_window(left)
     require_secrets(park.spec)
+    _require_metrics(park)
     with only_one(runs):
         _beat(park, "start")
+        began = _local()
         try:
-            planned = _planned(park, runs, left)
-            words = ("--runs", str(runs), *(("-i", str(inventory)) if inventory is not None else ()))
-            night = Night(park, runs, words, lambda text: console.print(text, markup=False, soft_wrap=True))
-            for one in planned.left_out:
-                night.say(f"{one.wish.rig}: left out: {one.reason}")
-            carried = night.carry_out([slot.wish for slot in planned.slots], left)
-            records = records_of(carried, runs)
-            left_out = {one.wish.rig: one.reason for one in planned.left_out}
-            left_out |= {one.wish.rig: one.why_not for one in carried if one.run_id is None}
+            records, left_out = _carry_out(park, runs, inventory, left)
             code = _tell(park, runs, records, left_out, as_json=as_json)
         except BaseException:
             _beat(park, "fail")
+            _keep(park, runs, last.broken(began, _local()), whole=rigs == EVERY)
             raise
         # A night in which nothing was measured is no night.
         heard = _beat(
             park, "" if any(one.rigs for one in records) else "fail", f"{len(records)} runs, {len(left_out)} left out"
         )
-    raise typer.Exit(code or (ExitCode.OK if heard else ExitCode.UNMEASURED))
+        kept = _keep(park, runs, last.ended(records, left_out, began, _local()), whole=rigs == EVERY)
+    raise typer.Exit(code or (ExitCode.OK if heard and kept else ExitCode.UNMEASURED))
 
 
 def remind_command(rigs: RigsArg = "all", inventory: InventoryOpt = None, runs: RunsOpt = DEFAULT_RUNS) -> None:
@@ -201,6 +202,40 @@ def status_command(
     raise typer.Exit(ExitCode.FAILED if any(age.stale for age in found) else ExitCode.OK)
 
 
+def _carry_out(park: Park, runs: Path, inventory: Path | None, left_s: float) -> tuple[list[Record], dict[str, str]]:
+    """Accept what fits; the records of tonight's runs, and who was left out, each with why."""
+    from rigctl.nightly.night import Night, records_of  # noqa: PLC0415
+
+    planned = _planned(park, runs, left_s)
+    words = ("--runs", str(runs), *(("-i", str(inventory)) if inventory is not None else ()))
+    night = Night(park, runs, words, lambda text: console.print(text, markup=False, soft_wrap=True))
+    for one in planned.left_out:
+        night.say(f"{one.wish.rig}: left out: {one.reason}")
+    carried = night.carry_out([slot.wish for slot in planned.slots], left_s)
+    left_out = {one.wish.rig: one.reason for one in planned.left_out}
+    left_out |= {one.wish.rig: one.why_not for one in carried if one.run_id is None}
+    return records_of(carried, runs), left_out
+
+
+def _require_metrics(park: Park) -> None:
+    from rigctl.metrics import require_place  # noqa: PLC0415
+
+    if park.spec.metrics_file is not None:
+        require_place(Path(park.spec.metrics_file))
+
+
+def _keep(park: Park, runs: Path, night: LastNight, *, whole: bool) -> bool:
+    """Keep what became of the night, and write metrics where the park wants them; whether that went well."""
+    from rigctl.metrics.night import keep  # noqa: PLC0415
+
+    try:
+        keep(park, runs, night, _local(), whole=whole)
+    except RigctlError as error:
+        print_rigctl_error(error)
+        return False
+    return True
+
+
 def _tell(park: Park, runs: Path, records: Sequence[Record], left_out: dict[str, str], *, as_json: bool) -> ExitCode:
     """Send what changed, and print the morning line."""
     from rigctl.nightly.morning import tell  # noqa: PLC0415
@@ -260,44 +295,3 @@ def _beat(park: Park, how: str, body: str = "") -> bool:
         print_rigctl_error(error)
         return False
     return True
-
-
-def _as_json(night: Night, begin: datetime) -> dict[str, Any]:
-    return {
-        "begins_at": begin.isoformat(timespec="seconds"),
-        "window_s": night.window_s,
-        "ends_s": night.end_s,
-        "rigs": [
-            {
-                "rig": slot.wish.rig,
-                "profile": slot.wish.profile,
-                "circuit": slot.wish.circuit,
-                "watts": slot.wish.watts,
-                "begin_s": slot.begin_s,
-                "seconds": slot.wish.seconds,
-            }
-            for slot in night.slots
-        ],
-        "left_out": [
-            {"rig": one.wish.rig, "profile": one.wish.profile, "reason": one.reason} for one in night.left_out
-        ],
-    }
-
-
-def _print_plan(night: Night, begin: datetime, park: Park) -> None:
-    from rich.console import Console  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
-
-    table = Table("begins", "ends", "rig", "profile", "circuit", "W", box=None, pad_edge=False)
-    for slot in night.slots:
-        start, end = (begin + timedelta(seconds=second) for second in (slot.begin_s, slot.end_s))
-        wish = slot.wish
-        table.add_row(f"{start:%H:%M}", f"{end:%H:%M}", wish.rig, wish.profile, wish.circuit or "", f"{wish.watts:.0f}")
-    Console().print(table)
-    typer.echo(
-        f"window {park.spec.window.begin:%H:%M}–{park.spec.window.end:%H:%M}, all done after {night.end_s / 3600:.1f} h"
-    )
-    for one in night.left_out:
-        typer.echo(f"left out {one.wish.rig}: {one.reason}")
-    if night.left_out:
-        typer.echo("do: a longer window, a lighter profile, fewer rigs on a circuit, or a greater deep_every_days")

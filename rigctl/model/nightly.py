@@ -7,6 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from rigctl.model.night import Textfile
+
 
 def _clock(value: object) -> object:
     """`22:30`; YAML reads an unquoted 22:30 as the number 1350 (minutes in base 60)."""
@@ -105,10 +107,12 @@ class NightlySpec(_Spec):
     """Where the site is to be found; its pages are linked in messages."""
     stale_after_hours: float = Field(default=36, gt=0)
     """A last verdict that is older is a finding of `nightly status`."""
-
-
     left_out_nights: int = Field(default=3, ge=1, le=60)
     """A rig that so many nights in a row left out is told as a rig that needs somebody."""
+    metrics_file: Textfile | None = None
+    """Where metrics for node_exporter's textfile collector are written after each night."""
+
+
 class CircuitSpec(_Spec):
     """One entry of `rig_circuits`."""
 

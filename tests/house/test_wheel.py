@@ -105,6 +105,11 @@ def test_check_of_a_rig_that_is_down(installed, tmp_path):
     assert "down" in done.stdout + done.stderr
 
 
+def test_it_carries_dashboard_and_alert_rules(installed, tmp_path):
+    assert '"uid": "rigctl"' in run(installed, "rigctl", "metrics", "dashboard", cwd=tmp_path, expect=0).stdout
+    assert "- alert: RigctlRigFailed" in run(installed, "rigctl", "metrics", "rules", cwd=tmp_path, expect=0).stdout
+
+
 def test_no_inventory_is_a_usage_error(installed, tmp_path):
     done = run(installed, "rigctl", "check", cwd=tmp_path, expect=2)
     assert done.stderr.count("error: ") == 1
