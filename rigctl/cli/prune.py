@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from rigctl.cli.common import DEFAULT_RUNS, JsonOpt, RunsOpt, emit_json, print_error
+from rigctl.cli.common import DEFAULT_RUNS, JsonOpt, RunsOpt, console, emit_json, print_error
 from rigctl.errors import ExitCode, UsageError
 from rigctl.model.pruned import Retention
 
@@ -61,7 +61,15 @@ def prune_command(
             "both are ages of a run; with the same figure telemetry is dropped without being thinned before",
         )
     retention = Retention(whole_days=whole_days, thin_days=thin_days, pages=pages)
-    outcome = prune(runs, retention, certificates, datetime.now(UTC), dry_run=dry_run)
+    with console.status("looking at the runs") as status:
+        outcome = prune(
+            runs,
+            retention,
+            certificates,
+            datetime.now(UTC),
+            dry_run=dry_run,
+            tell=lambda done, due: status.update(f"{done} of {due} runs"),
+        )
     if as_json:
         emit_json(_as_json(outcome, retention, dry_run=dry_run))
     else:

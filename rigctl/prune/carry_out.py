@@ -25,11 +25,11 @@ from rigctl.store.pruned import FILE, THINNED, WHOLE, telemetry_file
 from rigctl.store.thinning import thinned
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from rigctl.model.pruned import Retention
-    from rigctl.prune.choose import Due
+    from rigctl.prune.choose import Choice, Due
 
 LOCK = "prune.lock"
 _ALL = (*WHOLE, THINNED)
@@ -84,7 +84,15 @@ class _Part:
     """Files that go, by their names in the folder."""
 
 
-def prune(runs: Path, retention: Retention, certificates: Path, now: datetime, *, dry_run: bool = False) -> Outcome:
+def prune(  # noqa: PLR0913 - they are the command's words
+    runs: Path,
+    retention: Retention,
+    certificates: Path,
+    now: datetime,
+    *,
+    dry_run: bool = False,
+    tell: Callable[[int, int], None] = lambda _done, _due: None,
+) -> Outcome:
     """Thin and drop what is old enough.
 
     Args:
@@ -93,6 +101,7 @@ def prune(runs: Path, retention: Retention, certificates: Path, now: datetime, *
         certificates: A folder of certificates: the runs on which they rest are kept whole.
         now: The time from which ages count.
         dry_run: Only say what would be done; nothing is written but the index, which is made again at will.
+        tell: Told how many runs are done, of how many.
 
     Raises:
         UsageError: the folder is not there, another pruning is at work, what people decided about baselines is
@@ -103,19 +112,21 @@ def prune(runs: Path, retention: Retention, certificates: Path, now: datetime, *
         raise UsageError(f"there is no folder of runs {runs}", "name it with --runs, or start with `rigctl accept`")
     with Index.open(runs, own_url(runs)) as index:
         if dry_run:
-            return _prune(index, retention, certificates, now, dry_run=True)
+            unreadable = index.update().unreadable
+            return _prune(choose(index, retention, now, certificates, unreadable), now, tell, dry_run=True)
         with _alone(runs):
-            outcome = _prune(index, retention, certificates, now, dry_run=False)
+            unreadable = index.update().unreadable
+            outcome = _prune(choose(index, retention, now, certificates, unreadable), now, tell, dry_run=False)
             index.update()
             return outcome
 
 
-def _prune(index: Index, retention: Retention, certificates: Path, now: datetime, *, dry_run: bool) -> Outcome:
-    choice = choose(index, retention, now, certificates, index.update().unreadable)
+def _prune(choice: Choice, now: datetime, tell: Callable[[int, int], None], *, dry_run: bool) -> Outcome:
     done: list[Done] = []
     broken = list(choice.unreadable)
     # What is dropped makes room for what is written.
-    for due in sorted(choice.due, key=lambda one: bool(one.thin)):
+    for number, due in enumerate(sorted(choice.due, key=lambda one: bool(one.thin))):
+        tell(number, len(choice.due))
         try:
             parts = list(_parts(due, now))
             if not dry_run:

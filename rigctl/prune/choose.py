@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -103,23 +104,26 @@ def choose(
 
 def _due(run: Path, days: int, retention: Retention) -> Due | None:
     """What of a run is to go by its age; None where nothing is. Raises UsageError where pruned.json is damaged."""
-    found = {name: sorted(_folders(run, name)) for name in (*WHOLE, THINNED)}
-    folders = sorted({folder for folders in found.values() for folder in folders})
+    held = _telemetry(run)
     page = retention.pages and (run / PAGE).is_file()
-    if not folders and not page:
+    if not held and not page:
         return None
     pruned = read_pruned(run)
     if days >= retention.thin_days:
-        return Due(run, days, drop=tuple(folders), page=page, pruned=pruned)
-    whole = {folder for name in WHOLE for folder in found[name]}
-    thin = tuple(folder for folder in sorted(whole) if not _small(run / folder, folder, pruned))
+        return Due(run, days, drop=tuple(held), page=page, pruned=pruned)
+    whole = (folder for folder, names in held.items() if not names.isdisjoint(WHOLE))
+    thin = tuple(folder for folder in whole if not _small(run / folder, folder, pruned))
     return Due(run, days, thin=thin, page=page, pruned=pruned) if thin or page else None
 
 
-def _folders(run: Path, name: str) -> set[str]:
-    """The folders of a run that hold a file of this name; hidden ones are people's own."""
-    within = (path.parent.relative_to(run) for path in run.rglob(name))
-    return {str(folder) for folder in within if not any(part.startswith(".") for part in folder.parts)}
+def _telemetry(run: Path) -> dict[str, set[str]]:
+    """The folders of a run that hold telemetry, in their order, and its files; hidden folders are people's own."""
+    found = {}
+    for at, folders, files in os.walk(run):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        if names := {*WHOLE, THINNED}.intersection(files):
+            found[os.path.relpath(at, run)] = names
+    return dict(sorted(found.items()))
 
 
 def _small(folder: Path, name: str, pruned: Pruned | None) -> bool:

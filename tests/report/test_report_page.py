@@ -18,6 +18,7 @@ from rigctl.model.verdict import CheckVerdict, RigRecord, Verdict
 from rigctl.report.curves import Timeline, extremes, sparkline
 from rigctl.report.html import render
 from rigctl.store import RunDir
+from rigctl.store.thinning import thinned
 
 from .build_run import BOOT_ID, START, build_run
 
@@ -235,6 +236,14 @@ def test_a_gap_breaks_the_line_and_a_reboot_does_not_fold_it() -> None:
     rebooted = Timeline(samples(20, reboot_at=10))
     assert list(rebooted.at_s) == sorted(rebooted.at_s)
     assert [(s.name, s.start_s, s.end_s) for s in rebooted.steps] == [("idle", 0.0, 5.0), ("gpu_burn", 5.0, 19.0)]
+
+
+def test_thinned_samples_break_no_line_but_where_samples_were_missing() -> None:
+    whole = samples(6000, gap_at=3000, gap_s=300)
+    line = Timeline(thinned(whole), pruned=True)
+    assert len(line.samples) < 130
+    (gap,) = [at for at, y in line.curve(line.gpu("GPU-aaaa", "temp_c")) if y is None]
+    assert gap == 2999.0
 
 
 def test_a_sparkline_needs_a_reading_and_shows_its_limit() -> None:
