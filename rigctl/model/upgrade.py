@@ -81,6 +81,10 @@ class Card(_Plain):
     model: str
     pcie: str = ""
     """The most that its link can do, such as `gen4 x16`."""
+    power_limit_w: float | None = None
+    """The limit that it keeps to, W; None: it does not tell, or nobody asked."""
+    persistence: bool | None = None
+    """Whether its driver stays loaded while nobody uses it; None as above."""
 
 
 class Capture(_Plain):
@@ -155,6 +159,8 @@ class Step(StrEnum):
     DRAIN = "drain"
     BEFORE = "before"
     """A smoke acceptance, to compare with."""
+    RELEASE = "release"
+    """What could have come since the plan is asked again, and what holds the cards is stopped."""
     CHANGE = "change"
     VERIFY = "verify"
     RESTORE = "restore"
@@ -164,7 +170,7 @@ class Step(StrEnum):
 
 
 FORWARD = (
-    Step.PREFLIGHT, Step.LOCK, Step.CAPTURE, Step.DRAIN, Step.BEFORE,
+    Step.PREFLIGHT, Step.LOCK, Step.CAPTURE, Step.DRAIN, Step.BEFORE, Step.RELEASE,
     Step.CHANGE, Step.VERIFY, Step.RESUME, Step.UNLOCK,
 )  # fmt: skip
 """The way of a rig on which all goes well."""

@@ -87,6 +87,7 @@ _IN_THE_FIELD = {
     "nvme_added": "A second disk goes in, and every card has another bus number the next day.",
     "burn_errors": "Memory or core of a card is unstable; gpu-burn says FAULTY at its end and still exits 0.",
     "power_limit_low": "A power cable's sense pins tell the card that less may be drawn, or a limit was set by hand.",
+    "cards_slow": "After a change of driver the same work takes longer: clocks, power and logs show nothing.",
     "power_brake": "The supply is overloaded or too warm, or a power cable to the card is loose.",
     "psu_trip": "A rig that burns for hours goes off when a training's batches begin on all cards at once.",
     "lost_at_wake": "A rig works all day, rests over night, and one morning a card is gone: `fallen off the bus`.",

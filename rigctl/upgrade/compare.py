@@ -73,6 +73,24 @@ def file_differences(before: Capture, after: Capture) -> tuple[str, ...]:
     )
 
 
+def setting_differences(before: Capture, after: Capture) -> tuple[str, ...]:
+    """Say which cards keep to another power limit or persistence mode; what was not told before is left out."""
+    said = []
+    now = {card.uuid: card for card in after.cards}
+    for card in before.cards:
+        same = now.get(card.uuid)
+        if same is None:
+            continue  # its absence is told elsewhere
+        where = f"{card.uuid} at {card.place}"
+        if card.power_limit_w is not None and same.power_limit_w != card.power_limit_w:
+            has = "is not told" if same.power_limit_w is None else f"is {same.power_limit_w:g} W"
+            said.append(f"{where}: its power limit was {card.power_limit_w:g} W, {has}")
+        if card.persistence is not None and same.persistence != card.persistence:
+            words = {True: "on", False: "off", None: "not told"}
+            said.append(f"{where}: its persistence mode was {words[card.persistence]}, is {words[same.persistence]}")
+    return tuple(said)
+
+
 def all_differences(before: Capture, after: Capture) -> tuple[str, ...]:
     """Say everything that is not as it was, kernel and loaded driver included."""
     said = [
@@ -88,4 +106,5 @@ def all_differences(before: Capture, after: Capture) -> tuple[str, ...]:
         *package_differences(before, after),
         *file_differences(before, after),
         *identity_differences(before, after),
+        *setting_differences(before, after),
     )

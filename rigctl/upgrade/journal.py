@@ -6,7 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from rigctl.model.upgrade import BACK, FORWARD, UNDO, End, RigEnd, Step
+from rigctl.model.upgrade import BACK, FIRST_CHANGE, FORWARD, UNDO, End, RigEnd, Step
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -45,8 +45,12 @@ class RigHistory:
 
     @property
     def left_to_do(self) -> tuple[Step, ...]:
-        """The steps of the present way that are not finished."""
-        return tuple(step for step in WAYS[self.way] if step not in self.done[self.way])
+        """The steps of the present way that are not finished.
+
+        Earlier versions stopped what holds the cards within the change: such a journal has no step for it.
+        """
+        known = {Step.RELEASE} if FIRST_CHANGE in self.begun else set()
+        return tuple(step for step in WAYS[self.way] if step not in self.done[self.way] and step not in known)
 
     def found(self, step: Step) -> dict[str, Any]:
         """What a finished step found, on whatever way; empty where it did not finish."""

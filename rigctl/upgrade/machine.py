@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from rigctl.store import RunDir
     from rigctl.upgrade.port import Drain, RigPort
 
+_LAST_CHANCES = (Step.RELEASE, FIRST_CHANGE)
+"""Before these a rig is given back as it is where the upgrade has stopped because of another one."""
 LOOK_S = 5.0
 """Jobs and users are looked for so often while they are waited for, seconds."""
 
@@ -90,7 +92,7 @@ class Machine:
     def _next(self, step: Step) -> None:
         if self.stop.is_set():
             raise Stopped
-        if step == FIRST_CHANGE and step not in self.history.begun and self.halted():
+        if step in _LAST_CHANCES and FIRST_CHANGE not in self.history.begun and self.halted():
             self._turn("the upgrade had stopped before anything was changed here", "", None)
             return
         self.run.journal(journal.STARTED, rig=self.rig, step=step.value)
@@ -205,25 +207,35 @@ class Machine:
             )
         return _told(smoke)
 
-    def _change(self) -> dict[str, Any]:
-        stopped = self.port.change(self.rules.wishes)
+    def _release(self) -> dict[str, Any]:
+        stopped = self.port.release(self.rules.wishes)
         return {"stopped": list(stopped)} if stopped else {}
+
+    def _change(self) -> dict[str, Any]:
+        if self.history.begun.count(Step.CHANGE) > 1:  # cut in the middle, perhaps hours ago
+            self.port.release(self.rules.wishes)
+        self.port.change(self.rules.wishes)
+        return {}
 
     def _verify(self) -> dict[str, Any]:
         differences = identity_differences(self._captured(), self._look("after"))
         if differences:
             raise StepFailed(f"not the rig it was: {'; '.join(differences)}")
         began = time.monotonic()
-        smoke = self._smoke("after")
-        seconds = round(time.monotonic() - began, 3)
+        smoke = self._as_fit_as_before("after", "after the upgrade")
+        return {**_told(smoke), "smoke_seconds": round(time.monotonic() - began, 3)}
+
+    def _as_fit_as_before(self, label: str, when: str) -> Smoke:
+        """Measure it against the spec and against what it was before. Raises StepFailed."""
+        smoke = self._smoke(label)
         if not smoke.accepted:
-            raise StepFailed(f"not fit after the upgrade: {smoke.why_not} (run {smoke.run_id})")
+            raise StepFailed(f"not fit {when}: {smoke.why_not} (run {smoke.run_id})")
         known = self.history.found(Step.BEFORE)
         before = Smoke(known["run_id"], accepted=True, figures=known["figures"])
         lost = lost_figures(before, smoke, self.rules.max_loss_share)
         if lost:
-            raise StepFailed(f"slower than before: {'; '.join(lost)} (runs {before.run_id} and {smoke.run_id})")
-        return {**_told(smoke), "smoke_seconds": seconds}
+            raise StepFailed(f"slower {when} than before: {'; '.join(lost)} (runs {before.run_id} and {smoke.run_id})")
+        return smoke
 
     def _restore(self) -> dict[str, Any]:
         self.port.restore(self._captured())
@@ -233,11 +245,16 @@ class Machine:
         differences = all_differences(self._captured(), self._look("restored"))
         if differences:
             raise StepFailed(f"the way back did not lead back: {'; '.join(differences)}", self._by_hand())
-        return {}
+        if self.history.failed != Step.VERIFY:
+            return {}
+        # What it was taken back for it may have all the same: a card, a cable, the restart itself.
+        return _told(self._as_fit_as_before("restored", "after the way back too"))
 
     def _resume(self) -> dict[str, Any]:
         if Step.DRAIN not in self.history.begun:
             return {"given_back": False}
+        if self.history.way == "undo" and Step.RELEASE in self.history.begun:
+            self.port.start_again()
         return {"given_back": self.drain.resume(self._reason)}
 
     def _unlock(self) -> dict[str, Any]:
@@ -272,6 +289,7 @@ _WORK: dict[Step, Callable[[Machine], dict[str, Any]]] = {
     Step.CAPTURE: Machine._capture,  # noqa: SLF001
     Step.DRAIN: Machine._drained,  # noqa: SLF001
     Step.BEFORE: Machine._before,  # noqa: SLF001
+    Step.RELEASE: Machine._release,  # noqa: SLF001
     Step.CHANGE: Machine._change,  # noqa: SLF001
     Step.VERIFY: Machine._verify,  # noqa: SLF001
     Step.RESTORE: Machine._restore,  # noqa: SLF001

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 _WORDS = ("branch", "version", "source", "flavour", "modules")
 VARIABLES = (
-    *(f"nvidia_driver_{word}" for word in _WORDS), "nvidia_driver_allow_known_bad", "nvidia_driver_reboot",
-    "kernel_version", "kernel_reboot", "nvidia_driver_kernel_series",
+    *(f"nvidia_driver_{word}" for word in _WORDS), "nvidia_driver_allow_known_bad", "nvidia_driver_hold",
+    "nvidia_driver_reboot", "kernel_version", "kernel_reboot", "nvidia_driver_kernel_series",
     "cuda_version", "cuda_allow_unrunnable", "pytorch_version", "pytorch_build", "reboot_accepted_risks",
 )  # fmt: skip
 """The role variables that bear on a plan."""
@@ -98,6 +98,8 @@ def _refusals(wished: dict[str, str], seen: PlanSeen, *, reboot: bool) -> list[s
             "allow_cuda": bool(after["cuda_allow_unrunnable"]),
         }
     )
+    if held := [one["name"] for one in seen.answer["held"] if not _is_ours(one, wished, seen)]:
+        said.append(f"held by somebody, and it would change; to let go: apt-mark unhold {' '.join(held)}")
     said += _kernel_refusals(wished, seen)
     for name, wish in (("nvidia_driver_reboot", "nvidia_driver_branch"), ("kernel_reboot", "kernel_version")):
         if reboot and wish in wished and seen.variables[name] != "when_needed":
@@ -105,6 +107,13 @@ def _refusals(wished: dict[str, str], seen: PlanSeen, *, reboot: bool) -> list[s
     accepted = tuple(f"{name}:" for name in seen.variables["reboot_accepted_risks"])
     return said + [f"it would not come back from a restart: {one}" for one in seen.answer["risks"]
                    if reboot and not one.startswith(accepted)]  # fmt: skip
+
+
+def _is_ours(held: dict[str, Any], wished: dict[str, str], seen: PlanSeen) -> bool:
+    """Whether a hold is the roles' own: on the driver's parts where they hold them, on kernels that are to change."""
+    if held["driver"]:
+        return bool(seen.variables["nvidia_driver_hold"])
+    return "kernel_version" in wished and str(held["name"]).startswith("linux-")
 
 
 def _kernel_refusals(wished: dict[str, str], seen: PlanSeen) -> list[str]:

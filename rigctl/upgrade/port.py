@@ -57,11 +57,17 @@ class RigPort(Protocol):
     def smoke(self, label: str) -> Smoke:
         """Accept the rig with its profile `smoke`; who still uses it is made to leave where that was asked for."""
 
-    def change(self, wishes: Wishes) -> tuple[str, ...]:
-        """Stop what holds the cards, write the wishes into the inventory, provision, start again what was stopped.
+    def release(self, wishes: Wishes) -> tuple[str, ...]:
+        """Stop what holds the cards where the wishes need them free, and return it in words.
 
-        Returns what was stopped, in words. Raises StepFailed.
+        Raises StepFailed where that is somebody's program, or what has come since the plan stands in the way.
         """
+
+    def start_again(self) -> None:
+        """Start what was stopped and has not come back by itself. Raises StepFailed."""
+
+    def change(self, wishes: Wishes) -> None:
+        """Write the wishes into the inventory, provision, start again what was stopped. Raises StepFailed."""
 
     def seen(self) -> Capture:
         """Say what it has now, in the form of a capture; changes nothing."""

@@ -136,9 +136,18 @@ class SshRig:
             record.run_id, accepted=not why, why_not=why, figures=figures, units=units, simulated=bool(judged.simulated)
         )
 
-    def change(self, wishes: Wishes) -> tuple[str, ...]:
-        """Stop what holds the cards, say the wishes in the inventory, then provision this rig as anybody would."""
-        stopped = self._released() if wishes.driver is not None or wishes.kernel is not None else ()
+    def release(self, wishes: Wishes) -> tuple[str, ...]:
+        """Ask once more for the kernel that boots next, which may be new by now; then stop what holds the cards."""
+        if wishes.driver is None and wishes.kernel is None:
+            return ()
+        request = {"do": "release", "run_id": self.run.name, "evict": self.evict_users}
+        with self._connected() as connection:
+            if wishes.driver is not None and self.variables["nvidia_driver_modules"] == "dkms":
+                ask(connection, {"do": "can_build"}, SHORT_S)
+            return tuple(ask(connection, request, LONG_S)["stopped"])
+
+    def change(self, wishes: Wishes) -> None:
+        """Say the wishes in the inventory, then provision this rig as anybody would."""
         self.own.write(wished_variables(wishes), dict(self.without_own), self.run.name)
         tags = tuple(dict.fromkeys(tag for name, value in wishes if value is not None for tag in TAGS[name]))
         options = ProvisionOptions(
@@ -156,15 +165,9 @@ class SshRig:
         for one in outcome.incomplete:
             where = f" at {one.role} · {one.task}" if one.task else ""
             raise StepFailed(f"provisioning {one.state}{where}: {one.message} (run {outcome.run_id})", one.hint)
-        self._start_again()
-        return stopped
+        self.start_again()
 
-    def _released(self) -> tuple[str, ...]:
-        request = {"do": "release", "run_id": self.run.name, "evict": self.evict_users}
-        with self._connected() as connection:
-            return tuple(ask(connection, request, LONG_S)["stopped"])
-
-    def _start_again(self) -> None:
+    def start_again(self) -> None:
         """Start what was stopped, where it has not come back with the restart."""
         with self._connected() as connection:
             ask(connection, {"do": "start_again", "run_id": self.run.name}, LONG_S)
@@ -199,7 +202,10 @@ class SshRig:
         as_before = (capture.loaded, capture.kernel, capture.boot_id)
         if (now["loaded"], now["kernel"], now["boot_id"]) != as_before:
             self._restart(now["boot_id"])
-        self._start_again()
+        cards = [one.model_dump(include={"uuid", "power_limit_w", "persistence"}) for one in capture.cards]
+        with self._connected() as connection:
+            ask(connection, {"do": "set_cards", "cards": cards}, LONG_S)
+        self.start_again()
 
     def _restart(self, boot_id: str) -> None:
         # The connection may break before the answer has come: that is what was asked for.
@@ -218,7 +224,9 @@ class SshRig:
         agent.deliver()
         facts = self._facts(agent)
         seen = ask(connection, {"do": "capture"}, SHORT_S)
-        return Capture(**seen, cards=cards_of(facts), links=links_of(facts), inventory=self.own.read())
+        told = seen.pop("cards")
+        cards = tuple(one.model_copy(update=told.get(one.uuid, {})) for one in cards_of(facts))
+        return Capture(**seen, cards=cards, links=links_of(facts), inventory=self.own.read())
 
     def _facts(self, agent: RemoteAgent) -> Facts:
         software = self.rig.spec.software

@@ -131,6 +131,22 @@ def test_faults_of_the_power_are_felt_and_go_away(daemon):
     assert not int(state["gpu.0.throttle"]) & 0x80
 
 
+def test_cards_may_get_less_done_with_newer_drivers_alone(daemon):
+    def rates(driver):
+        module.load(daemon.paths, driver)
+        tick(daemon, 1)
+        put_load(daemon.paths, "gpu 0 compute 1 0", "gpu 1 compute 1 0")
+        state = tick(daemon, 5)
+        return [float(state[f"gpu.{index}.gflops"]) for index in range(2)], int(state["gpu.0.throttle"])
+
+    whole, throttle = rates("515.105.01")
+    apply(daemon, "cards_slow", since="535")
+    assert rates("515.105.01") == (pytest.approx(whole, rel=0.02), throttle)
+    assert rates("535.183.01") == (pytest.approx([0.85 * rate for rate in whole], rel=0.02), throttle)
+    apply(daemon, "cards_slow", pct="50")
+    assert rates("515.105.01")[0] == pytest.approx([0.5 * rate for rate in whole], rel=0.02)
+
+
 def test_a_wall_meter_can_be_stuck_or_lose_its_scale(daemon):
     tick(daemon, 5)
     base = f"http://127.0.0.1:{daemon.meter.port}"

@@ -1,4 +1,4 @@
-"""A real Slurm on two simulated rigs: its controller and one node on the first, two nodes on the second.
+"""A real Slurm on simulated rigs: by itself its controller and one node on the first, two nodes on the second.
 
 The packages are those of the rigs' own release, from the addresses that this machine's apt uses; they are fetched here
 and installed there, as the rigs reach nothing outside. Nothing is left on this machine.
@@ -20,17 +20,19 @@ from rigctl.upgrade.drain import Slurm
 from rigctl.upgrade.start import shell_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from rigctl.sim.state import State
 
+HEAD = "rig1"
+"""The simulated rig that Slurm's controller runs on."""
 RIG_OF = {"rig1": "rig1", "rig2": "rig2", "rig3": "rig2"}
 """Slurm's nodes, and the simulated rig that each one's slurmd runs on."""
 _FIRST_PORT = 6818
 _SETTINGS = """\
 ClusterName=rigs
-SlurmctldHost=rig1({rig1})
+SlurmctldHost={head}({address})
 SlurmUser=slurm
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
@@ -72,6 +74,8 @@ class Cluster:
     """The running Slurm, asked as a person does and as an upgrade does."""
 
     state: State
+    head: str = HEAD
+    rig_of: Mapping[str, str] = field(default_factory=lambda: RIG_OF)
     pod: podman.Podman = field(default_factory=podman.find)
 
     def on(self, rig: str, *words: str) -> str:
@@ -80,12 +84,12 @@ class Cluster:
 
     def drain_of(self, node: str, on: str = "") -> Slurm:
         """The drain of an upgrade: over SSH, on the rig itself."""
-        (rig,) = load_fleet(self.state.inventory, on or RIG_OF[node])
+        (rig,) = load_fleet(self.state.inventory, on or self.rig_of[node])
         return Slurm(node, shell_of(rig, SlurmDrain(kind="slurm", node=node)))
 
     def set(self, node: str, *what: str) -> None:
         """As a person does it."""
-        self.on("rig1", "scontrol", "update", f"NodeName={node}", *what)
+        self.on(self.head, "scontrol", "update", f"NodeName={node}", *what)
 
     def seen(self, node: str) -> tuple[str, str]:
         """The node's state and reason, by another of Slurm's programs than the drain asks."""
@@ -94,14 +98,15 @@ class Cluster:
 
     def seen_all(self) -> dict[str, str]:
         """Node → `state reason`; no reason is `none`."""
-        rows = self.on("rig1", "sinfo", "--noheader", "--Node", "--Format=NodeList:16,StateComplete:32,Reason:128")
+        rows = self.on(self.head, "sinfo", "--noheader", "--Node", "--Format=NodeList:16,StateComplete:32,Reason:128")
         words = [row.split(None, 2) for row in rows.splitlines()]
         return {node: f"{state} {reason.strip()}" for node, state, reason in words}
 
-    def submit(self, node: str) -> str:
-        """Submit a job that runs until `end` is called; return its number."""
+    def submit(self, node: str, does: str = "") -> str:
+        """Submit a job that runs until `end` is called, or does this and ends; return its number."""
         end = _END.format(node)
-        self.on(RIG_OF[node], "rm", "-f", end)
+        if not does:
+            self.on(self.rig_of[node], "rm", "-f", end)
         words = [
             "sbatch",
             "--parsable",
@@ -109,23 +114,23 @@ class Cluster:
             "--chdir=/",
             f"--nodelist={node}",
             "--output=/dev/null",
-            f"--wrap={_JOB.format(end)}",
+            f"--wrap={does or _JOB.format(end)}",
         ]
-        return self.on("rig1", "runuser", "-u", "ops", "--", *words).strip()
+        return self.on(self.head, "runuser", "-u", "ops", "--", *words).strip()
 
     def state_of_job(self, number: str) -> str:
         """Slurm's word for it; empty once Slurm has forgotten it."""
-        return self.on("rig1", "squeue", "--noheader", "--states=all", f"--jobs={number}", "--format=%T").strip()
+        return self.on(self.head, "squeue", "--noheader", "--states=all", f"--jobs={number}", "--format=%T").strip()
 
     def end(self, node: str) -> None:
         """Let the jobs of a node end."""
-        self.on(RIG_OF[node], "touch", _END.format(node))
+        self.on(self.rig_of[node], "touch", _END.format(node))
 
     def controller(self, verb: str) -> None:
         """`stop` or `start` slurmctld; once started, it has heard of every node again."""
-        self.on("rig1", "systemctl", verb, "slurmctld")
+        self.on(self.head, "systemctl", verb, "slurmctld")
         if verb == "start":
-            wait_for(lambda: "UP" in self.on("rig1", "scontrol", "ping"))
+            wait_for(lambda: "UP" in self.on(self.head, "scontrol", "ping"))
             wait_for(lambda: not any("unknown" in seen for seen in self.seen_all().values()))
 
     def restart(self, rig: str) -> None:
@@ -138,12 +143,12 @@ class Cluster:
     def tidy(self) -> None:
         """End every job and bring every node back."""
         self.controller("start")
-        for node in RIG_OF:
+        for node in self.rig_of:
             self.end(node)
             state, _ = self.seen(node)
             if state != "idle":
-                self.on("rig1", "scancel", f"--nodelist={node}")
-                self.on("rig1", "sh", "-c", f"scontrol update NodeName={node} State=RESUME || true")
+                self.on(self.head, "scancel", f"--nodelist={node}")
+                self.on(self.head, "sh", "-c", f"scontrol update NodeName={node} State=RESUME || true")
         wait_for(lambda: set(self.seen_all().values()) == {"idle none"})
 
 
@@ -155,21 +160,21 @@ def wait_for(met: Callable[[], object], limit_s: float = 90) -> None:
         time.sleep(0.2)
 
 
-def install(state: State, folder: Path) -> Cluster:
-    """Install Slurm on the two rigs of `state` and start it; `folder` takes what is fetched."""
-    cluster = Cluster(state)
+def install(state: State, folder: Path, head: str = HEAD, rig_of: Mapping[str, str] = RIG_OF) -> Cluster:
+    """Install Slurm on the rigs of `state` and start it; `folder` takes what is fetched."""
+    cluster = Cluster(state, head, rig_of)
     for name in ("lists/partial", "archives/partial"):
         (folder / name).mkdir(parents=True)
-    (folder / "status").write_text(cluster.on("rig1", "cat", "/var/lib/dpkg/status"), encoding="utf-8")
+    (folder / "status").write_text(cluster.on(head, "cat", "/var/lib/dpkg/status"), encoding="utf-8")
     _fetch(folder, hostroot.host_release().rig_codename(state.platform))
     addresses = {rig.name: cluster.on(rig.name, "hostname", "-I").split()[0] for rig in state.rigs}
-    (folder / "slurm.conf").write_text(_slurm_conf(addresses), encoding="utf-8")
+    (folder / "slurm.conf").write_text(_slurm_conf(cluster, addresses), encoding="utf-8")
     (folder / "slurmd@.service").write_text(_UNIT, encoding="utf-8")
     (folder / "munge.key").write_bytes(secrets.token_bytes(128))
     for rig in state.rigs:
         _install_on(cluster, rig.name, folder)
-    cluster.on("rig1", "systemctl", "--quiet", "enable", "--now", "slurmctld")
-    for node, rig in RIG_OF.items():
+    cluster.on(head, "systemctl", "--quiet", "enable", "--now", "slurmctld")
+    for node, rig in rig_of.items():
         cluster.on(rig, "systemctl", "--quiet", "enable", "--now", f"slurmd@{node}")
     wait_for(lambda: set(cluster.seen_all().values()) == {"idle none"})
     return cluster
@@ -189,12 +194,12 @@ def _fetch(folder: Path, codename: str) -> None:
         assert done.returncode == 0, done.stderr
 
 
-def _slurm_conf(addresses: dict[str, str]) -> str:
+def _slurm_conf(cluster: Cluster, addresses: dict[str, str]) -> str:
     nodes = [
         f"NodeName={node} NodeAddr={addresses[rig]} Port={_FIRST_PORT + place} CPUs=2 RealMemory=256\n"
-        for place, (node, rig) in enumerate(RIG_OF.items())
+        for place, (node, rig) in enumerate(cluster.rig_of.items())
     ]
-    return _SETTINGS.format(rig1=addresses["rig1"]) + "".join(nodes)
+    return _SETTINGS.format(head=cluster.head, address=addresses[cluster.head]) + "".join(nodes)
 
 
 def _install_on(cluster: Cluster, rig: str, folder: Path) -> None:

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-CALLS = ("plan", "lock", "unlock", "capture", "users", "smoke", "change", "seen", "restore",
+CALLS = ("plan", "lock", "unlock", "capture", "users", "smoke", "release", "start_again", "change", "seen", "restore",
          "drain", "jobs", "resume", "look")  # fmt: skip
 BUSY = "busy"
 """While a file of this name is there, a job runs on every rig of the park."""
-_NEEDS_DRAIN = ("smoke", "change", "restore")
+_NEEDS_DRAIN = ("smoke", "release", "change", "restore")
 
 
 @dataclass
@@ -130,8 +130,11 @@ class DiskRig:
             said.append("given back already")
         if call == "resume" and "change" in done:
             since = rig.done[len(done) - 1 - done[::-1].index("change") :]
-            if "smoke after" not in since and not ("restore" in since and since[-1] in ("seen", "resume")):
+            taken_back = "restore" in since and since[-1] in ("seen", "smoke restored", "resume")
+            if "smoke after" not in since and not taken_back:
                 said.append("not verified")
+        if call in ("resume", "unlock") and rig.stopped:
+            said.append("something is still stopped")
         if call == "unlock" and given[0] == rig.holder and rig.reason.startswith("rigctl"):
             said.append("still drained")
         if said:

@@ -6,15 +6,22 @@ import base64
 import json
 import subprocess
 import sys
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import yaml
+
 from rigctl.model.upgrade import Capture
 from rigctl.sim import faults
+from rigctl.store import RunDir, list_runs
 from rigctl.upgrade.compare import all_differences
+from rigctl.upgrade.journal import STARTED
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
     from rigctl import sim
 
 RIGCTL = Path(sys.executable).parent / "rigctl"
@@ -34,6 +41,9 @@ SETTINGS = {
     },
 }
 """535 is in the CUDA repository only; a restart here takes seconds; and a burn is short."""
+
+TIME_SCALE = 8.0
+"""Slower than usual: after a restart the cards are cold, and the guard stops what would be hot within seconds."""
 
 
 @dataclass(frozen=True)
@@ -69,9 +79,10 @@ class Upgraded:
 
 @dataclass
 class RigInUse:
-    """The first rig of a fleet."""
+    """One rig of a fleet."""
 
     fleet: sim.State
+    name: str = "rig1"
     first: list[str] = field(default_factory=list)
     """What it had when the tests began: packages with versions and marks."""
 
@@ -81,27 +92,53 @@ class RigInUse:
 
     @property
     def own_file(self) -> Path:
-        return self.fleet.inventory / "host_vars" / "rig1" / "zz_rigctl_upgrade.yml"
+        return self.fleet.inventory / "host_vars" / self.name / "zz_rigctl_upgrade.yml"
+
+    def set(self, **more: object) -> None:
+        """Have the inventory say this for all rigs, beside what makes these tests quick."""
+        own = self.fleet.inventory / "group_vars" / "all" / "upgrades.yml"
+        own.write_text(yaml.safe_dump({**SETTINGS, **more}), encoding="utf-8")
 
     def upgrade(self, *words: str) -> Upgraded:
+        return self.upgrade_while("", lambda: None, *words)
+
+    def upgrade_while(self, step: str, happens: Callable[[], object], *words: str) -> Upgraded:
+        """Upgrade, and let something happen as soon as the rig has come to a step."""
         where = ["-i", str(self.fleet.inventory), "--runs", str(self.runs), "--json"]
         command = [str(RIGCTL), "upgrade", *words, *where]
-        done = subprocess.run(
-            command, capture_output=True, text=True, check=False, timeout=UPGRADE_S, stdin=subprocess.DEVNULL
-        )
-        assert done.stdout, done.stderr
-        told = json.loads(done.stdout)
+        known = set(list_runs(self.runs))
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL
+        ) as process:
+            try:
+                if step:
+                    self._wait_for(step, known, process)
+                    happens()
+                out, said = process.communicate(timeout=UPGRADE_S)
+            finally:
+                process.kill()
+        assert out, said
+        told = json.loads(out)
         (rig,) = told["rigs"]
-        return Upgraded(done.returncode, rig, self.runs / told["run_id"])
+        return Upgraded(process.returncode, rig, self.runs / told["run_id"])
+
+    def _wait_for(self, step: str, known: Collection[str], process: subprocess.Popen[str]) -> None:
+        while process.poll() is None:
+            for run_id in set(list_runs(self.runs)) - set(known):
+                entries = RunDir(self.runs / run_id).journal_entries()
+                if any(one.event == STARTED and one.detail["step"] == step for one in entries):
+                    return
+            time.sleep(0.05)
+        raise AssertionError(f"it never came to {step}: {process.communicate()}")
 
     def fault(self, name: str, **parameters: str) -> None:
-        faults.apply(self.fleet.directory, "rig1", name, parameters)
+        faults.apply(self.fleet.directory, self.name, name, parameters)
 
     def clear(self) -> None:
-        faults.clear(self.fleet.directory, "rig1")
+        faults.clear(self.fleet.directory, self.name)
 
     def ssh(self, command: str) -> str:
-        words = ["ssh", "-F", str(self.fleet.ssh_config), "rig1", command]
+        words = ["ssh", "-F", str(self.fleet.ssh_config), self.name, command]
         return subprocess.run(words, capture_output=True, text=True, check=True, timeout=120).stdout.strip()
 
     def put(self, text: str, path: str) -> None:

@@ -35,9 +35,13 @@ class FakeRig:
     reason: str = ""
     """Why it is drained; empty: it is in use."""
     work: list[str] = field(default_factory=list)
+    stopped: bool = False
+    """Whether what held its cards is stopped."""
     reachable: bool = True
     wrong: str = ""
     """Name of what goes wrong on it: see the methods."""
+    slow_labels: tuple[str, ...] = ("after",)
+    """The acceptances in which one that is `slower` shows it."""
     done: list[str] = field(default_factory=list)
     die_at: str = ""
     """The call in which the controller dies, after it has done its work."""
@@ -99,13 +103,26 @@ class FakeRig:
     def smoke(self, label: str) -> Smoke:
         self._does(f"smoke {label}")
         bad = self.wrong == f"unfit_{label}"
-        rate = self.rate * (0.85 if self.wrong == "slower" and label == "after" else 1)
+        rate = self.rate * (0.85 if self.wrong == "slower" and label in self.slow_labels else 1)
         self._dies(f"smoke {label}")
         return Smoke(
             f"run-{label}", accepted=not bad, why_not="NV3 instead of NV4" if bad else "", figures={RATE: rate}
         )
 
-    def change(self, wishes: Wishes) -> tuple[str, ...]:
+    def release(self, wishes: Wishes) -> tuple[str, ...]:
+        self._does("release")
+        if self.wrong == "card_held":
+            raise StepFailed("the cards are held by ada: python train.py (process 7)", "--evict-users")
+        self.stopped = True
+        self._dies("release")
+        return ("exporter.service",)
+
+    def start_again(self) -> None:
+        self._does("start_again")
+        self.stopped = False
+        self._dies("start_again")
+
+    def change(self, wishes: Wishes) -> None:
         self._does("change")
         self.driver = wishes.driver or self.driver
         if self.wrong == "half_changed":
@@ -115,8 +132,8 @@ class FakeRig:
         if self.wrong == "never_comes_back":
             self.reachable = False
             self._does("change")
+        self.stopped = False
         self._dies("change")
-        return ()
 
     def seen(self) -> Capture:
         self._does("seen")
@@ -131,7 +148,7 @@ class FakeRig:
         self._does("restore")
         if self.wrong == "mirror_gone":
             raise StepFailed("a package is missing")
-        self.driver = capture.loaded
+        self.driver, self.stopped = capture.loaded, False
         if self.wrong == "card_gone" and len(self.cards) == 1:
             self.cards = (*self.cards, "GPU-b")
         self._dies("restore")

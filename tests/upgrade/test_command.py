@@ -66,7 +66,7 @@ def test_0_json_says_the_whole_summary(park, capsys):
         {"name": "nvidia-driver-535", "before": "", "after": "535"},
     ]
     assert rig["other_changes"] == ["the loaded driver was 515, is 535"]
-    assert [one["state"] for one in rig["steps"]] == ["done"] * 9
+    assert [one["state"] for one in rig["steps"]] == ["done"] * 10
 
 
 def test_4_a_change_that_did_not_complete(park, capsys):

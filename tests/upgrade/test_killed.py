@@ -109,6 +109,17 @@ def test_a_rig_that_fails_is_rolled_back_wherever_its_controller_died(controller
 
 
 @pytest.mark.slow
+def test_a_rig_whose_card_is_held_is_given_back_untouched_wherever_its_controller_died(controllers, tmp_path):
+    def check(park, code, where):
+        assert code == 4, where
+        assert ends(park) == {"rig1": End.UPGRADED, "rig2": End.REFUSED}, where
+        assert state(park) == {"rig1": ("535", "", ""), "rig2": ("515", "", "")}, where
+        assert not {"change", "restore"} & set(look_at(park, "rig2").done), where
+
+    walk(controllers, tmp_path, ("--resume",), check, wrong="card_held")
+
+
+@pytest.mark.slow
 def test_what_was_begun_is_taken_back_wherever_its_controller_died(controllers, tmp_path):
     def check(park, code, where):
         found = ends(park)

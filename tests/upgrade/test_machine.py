@@ -10,7 +10,7 @@ from rigctl.model.upgrade import End, Step
 from .park import FakeRig, Killed, machines, new_run
 
 CALLS = (
-    "plan", "lock", "capture", "drain", "smoke before", "change", "seen", "smoke after", "resume",
+    "plan", "lock", "capture", "drain", "smoke before", "release", "change", "seen", "smoke after", "resume",
     "unlock",
 )  # fmt: skip
 
@@ -28,8 +28,8 @@ def test_a_healthy_rig_is_upgraded_and_given_back(run):
     rig = FakeRig("rig1")
     assert go(rig, run).end == End.UPGRADED
     assert (rig.driver, rig.reason, rig.holder) == ("535", "", "")
-    wanted = ["plan", "lock", "capture True", "drain", "users", "smoke before", "change", "seen", "smoke after"]
-    assert rig.done == [*wanted, "resume", "unlock"]
+    wanted = ["plan", "lock", "capture True", "drain", "users", "smoke before", "release", "change", "seen"]
+    assert rig.done == [*wanted, "smoke after", "resume", "unlock"]
 
 
 def test_a_rig_that_is_as_asked_is_not_touched(run):
@@ -54,14 +54,69 @@ def test_a_controller_that_died_before_it_said_so_does_not_make_it_touched(run, 
 
 @pytest.mark.parametrize(
     ("wrong", "step"),
-    [("transaction", Step.PREFLIGHT), ("no_old_debs", Step.CAPTURE), ("unfit_before", Step.BEFORE)],
+    [
+        ("transaction", Step.PREFLIGHT),
+        ("no_old_debs", Step.CAPTURE),
+        ("unfit_before", Step.BEFORE),
+        ("card_held", Step.RELEASE),
+    ],
 )
 def test_what_fails_before_the_change_leaves_the_rig_in_use_as_it_was(run, wrong, step):
     rig = FakeRig("rig1", wrong=wrong)
     ended = go(rig, run)
     assert (ended.end, ended.step) == (End.REFUSED, step)
-    assert (rig.driver, rig.reason, rig.holder) == ("515", "", "")
+    assert (rig.driver, rig.reason, rig.holder, rig.stopped) == ("515", "", "", False)
     assert not {"change", "restore"} & set(rig.done)
+
+
+def test_what_was_stopped_is_started_again_where_nothing_is_changed_after_all(run):
+    """Another rig has ended the upgrade in the very moment between the two steps."""
+    rig = FakeRig("rig1")
+    machine = machines({"rig1": rig}, run)["rig1"]
+    machine.halted = lambda: "release" in rig.done
+    ended = machine.advance()
+    assert (ended.end, rig.reason, rig.holder, rig.stopped) == (End.NOT_BEGUN, "", "", False)
+    assert rig.done[-4:] == ["release", "start_again", "resume", "unlock"]
+
+
+def test_a_change_that_was_cut_looks_again_for_who_holds_a_card(run):
+    rig = FakeRig("rig1", die_at="change")
+    with pytest.raises(Killed):
+        go(rig, run)
+    rig.wrong = "card_held"
+    ended = go(rig, run)
+    assert (ended.end, ended.step) == (End.ROLLED_BACK, Step.CHANGE)
+    assert (rig.driver, rig.stopped, rig.done.count("change")) == ("515", False, 1)
+
+
+@pytest.mark.parametrize("cut", ["change", "smoke after"])
+def test_a_journal_of_before_the_release_was_a_step_of_its_own_is_gone_on_from(run, cut):
+    rig = FakeRig("rig1", die_at=cut)
+    with pytest.raises(Killed):
+        go(rig, run)
+    journal = run.path / "journal.jsonl"
+    lines = journal.read_text(encoding="utf-8").splitlines(keepends=True)
+    old = [line for line in lines if '"release"' not in line]
+    assert len(lines) - len(old) == 2
+    journal.write_text("".join(old), encoding="utf-8")
+    assert go(rig, run).end == End.UPGRADED
+    assert rig.done.count("release") == (2 if cut == "change" else 1)
+    assert (rig.driver, rig.reason, rig.holder, rig.stopped) == ("535", "", "", False)
+
+
+def test_a_rig_that_stays_slow_on_its_old_driver_stays_drained(run):
+    rig = FakeRig("rig1", wrong="slower")
+    rig.slow_labels = ("after", "restored")
+    ended = go(rig, run)
+    assert (ended.end, ended.step, rig.driver) == (End.LEFT_DRAINED, Step.CHECK_RESTORED, "515")
+    assert "slower after the upgrade than before" in ended.reason
+    assert "slower after the way back too than before: throughput.training[rig] 85, was 100 (-15%)" in ended.reason
+    assert rig.reason.startswith("rigctl ")
+    machine = machines({"rig1": rig}, run)["rig1"]
+    rig.slow_labels = ()
+    machine.reopen()
+    assert machine.advance().end == End.ROLLED_BACK
+    assert (rig.done.count("restore"), rig.reason, rig.holder) == (1, "", "")
 
 
 @pytest.mark.parametrize("wrong", ["half_changed", "unfit_after", "slower", "card_gone"])
@@ -151,7 +206,9 @@ def test_the_controller_may_die_in_every_step_and_another_goes_on(run, call):
     assert "restore" not in rig.done
 
 
-@pytest.mark.parametrize("call", ["change", "seen", "smoke after", "restore", "seen back", "resume"])
+@pytest.mark.parametrize(
+    "call", ["release", "change", "seen", "smoke after", "restore", "seen back", "smoke restored", "resume"]
+)
 def test_the_controller_may_die_on_the_way_back_too(run, call):
     rig = FakeRig("rig1", die_at=call, wrong="slower")
     with pytest.raises(Killed):

@@ -110,7 +110,7 @@ def test_the_change_is_at_a_role_and_a_task(ssh_rig, monkeypatch):
         return SimpleNamespace(incomplete=(), run_id="x")
 
     monkeypatch.setattr("rigctl.upgrade.rig.attempt", attempt)
-    monkeypatch.setattr(SshRig, "_start_again", lambda _: None)
+    monkeypatch.setattr(SshRig, "start_again", lambda _: None)
     ssh_rig.change(Wishes(cuda="12.2"))
     assert heard == ["cuda · Install the toolkit"]
     assert ssh_rig.doing() == ""

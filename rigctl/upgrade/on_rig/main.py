@@ -5,12 +5,25 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from . import held, holders, kept, planning, state
+from . import cards, held, holders, kept, planning, state
 from .state import Refused
 
+
+def plan(**wishes: Any) -> dict[str, Any]:
+    """Say what the roles would do, and which holds stand in the way."""
+    answer = planning.plan(**wishes)
+    return {**answer, "held": planning.held_among(answer["packages"])}
+
+
+def capture() -> dict[str, Any]:
+    """Everything that is compared afterwards, but for what the agent knows of cards and links."""
+    return {**state.capture(), "cards": cards.settings()}
+
+
 WORK: dict[str, Callable[..., dict[str, Any]]] = {
-    "plan": planning.plan,
-    "capture": state.capture,
+    "plan": plan,
+    "can_build": planning.can_build,
+    "capture": capture,
     "keep": kept.keep,
     "restore": kept.restore,
     "forget": kept.forget,
@@ -18,6 +31,7 @@ WORK: dict[str, Callable[..., dict[str, Any]]] = {
     "unlock": held.unlock,
     "release": holders.release,
     "start_again": holders.start_again,
+    "set_cards": cards.set_cards,
 }
 
 

@@ -10,6 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from . import state
 from .state import Refused, run
 
 _INSTALLED = re.compile(r"^Inst (\S+)(?: \[(\S+)\])? \((\S+)")
@@ -67,3 +68,19 @@ def read_simulation(text: str, sizes: dict[str, int]) -> list[dict[str, Any]]:
     # A package that is unpacked anew is named twice, once as going.
     coming = {one["name"] for one in found if one["version"]}
     return [one for one in found if one["version"] or one["name"] not in coming]
+
+
+def held_among(planned: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Which packages that would change or go are held, and whether they are parts of the driver."""
+    changed = {one["name"] for one in planned if one["before"]}
+    held = sorted(one["name"] for one in state.packages() if one["held"] and one["name"] in changed)
+    is_driver = import_module("apt_answers").is_driver if held else bool
+    return [{"name": name, "driver": is_driver(name)} for name in held]
+
+
+def can_build() -> dict[str, Any]:
+    """Refused where the kernel that boots next could have no module; another one may have come since the plan."""
+    refusal = import_module("offers").build_needs(import_module("kernels").look_at_kernels())[1]
+    if refusal:
+        raise Refused(refusal, "mend that, then upgrade again; nothing was changed")
+    return {}

@@ -100,7 +100,7 @@ def containers() -> list[str]:
 
 
 def capture() -> dict[str, Any]:
-    """Everything that is compared afterwards, but for cards and links, which the agent knows."""
+    """Everything that is compared afterwards, but for the cards."""
     return {
         "boot_id": boot_id(),
         "kernel": os.uname().release,

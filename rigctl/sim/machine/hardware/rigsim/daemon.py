@@ -90,7 +90,7 @@ class Daemon:
             self.machine.cpu_load = self.cpu_meter.read(time.monotonic())
         active = [one for one in self.faults if one.active]
         thermal.follow(self.machine, active)
-        electrical.follow(self.machine, active)
+        electrical.follow(self.machine, active, self._module)
         asleep = self.wakes.step(dt_s, self.machine.cards, active)
         self.machine.step(dt_s, self.time_scale)
         self._lose_cards(self.wiring.step(dt_s, self.machine.cards, active, asleep))

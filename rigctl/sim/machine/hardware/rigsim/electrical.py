@@ -1,6 +1,6 @@
 """What faults of the power do to cards, processor and wall meter.
 
-A low limit, power brake, no rest; a processor that is held back; a meter that lies.
+A low limit, power brake, no rest; cards that get less done; a processor that is held back; a meter that lies.
 """
 
 from __future__ import annotations
@@ -14,8 +14,14 @@ if TYPE_CHECKING:
     from .physics import Machine
 
 
-def follow(machine: Machine, active: Sequence[Applied]) -> None:
-    """Set what the active faults want of each card; its limit must have been set before."""
+def follow(machine: Machine, active: Sequence[Applied], driver: str | None = None) -> None:
+    """Set what the active faults want of each card; its limit must have been set before.
+
+    Args:
+        machine: The rig.
+        active: The faults that have happened.
+        driver: Version of the loaded module; None where none is.
+    """
     by_name = {one.name: one.values for one in active}
 
     def of(name: str, slot: int) -> dict[str, int]:
@@ -23,8 +29,11 @@ def follow(machine: Machine, active: Sequence[Applied]) -> None:
         return values if values.get("slot") == slot else {}
 
     machine.cpu_clock_share = by_name.get("cpu_throttled", {}).get("pct", 100) / 100
+    slow = by_name.get("cards_slow", {"pct": 100, "since": 0})
+    branch = int((driver or "0").partition(".")[0])
     for card in machine.cards:
         slot = card.parts.slot
+        card.pace = slow["pct"] / 100 if branch >= slow["since"] else 1.0
         card.most_w = of("power_limit_low", slot).get("watts")
         card.limit_w = min(card.limit_w, card.most_w or card.limit_w)
         card.power_brake = bool(of("power_brake", slot))

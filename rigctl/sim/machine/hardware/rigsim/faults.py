@@ -214,6 +214,16 @@ CATALOGUE: tuple[FaultInfo, ...] = (
         parameters=(SLOT,),
     ),
     FaultInfo(
+        "cards_slow",
+        "The cards get less done at the same clock and power, with every driver or with newer branches only.",
+        found_by=("throughput.burn_gflops",),
+        exit_code=1,
+        parameters=(
+            Parameter("pct", default=85, low=1, high=100, summary="what is left of their rate, %"),
+            Parameter("since", default=0, low=0, high=999, summary="the first driver branch with which it is so"),
+        ),
+    ),
+    FaultInfo(
         "psu_trip",
         "The power supply goes off when its load rises at once, and the rig comes back by itself.",
         found_by=("power.step_load",),

@@ -92,6 +92,8 @@ class Card:
     idle_extra_w: float = 0.0
     """What the card draws at rest beyond its standby, W."""
     lost: bool = False
+    pace: float = 1.0
+    """What the card gets done at its clock, as a share of what it should."""
     awake_share: float = 1.0
     """The clock that the card reaches since it woke last, as a share."""
     seating: float = 1.0
@@ -154,7 +156,7 @@ class Card:
     @property
     def gflops(self) -> float:
         """FP32 rate of gpu-burn's matrix product at the present clock."""
-        return 0.0 if self.lost else self.parts.burn_gflops * self.sm_mhz / self.parts.sm_burn_mhz
+        return 0.0 if self.lost else self.pace * self.parts.burn_gflops * self.sm_mhz / self.parts.sm_burn_mhz
 
     def _power(self, clock_share: float) -> float:
         parts = self.parts
