@@ -98,7 +98,7 @@ def _refusals(wished: dict[str, str], seen: PlanSeen, *, reboot: bool) -> list[s
             "allow_cuda": bool(after["cuda_allow_unrunnable"]),
         }
     )
-    if held := [one["name"] for one in seen.answer["held"] if not _is_ours(one, wished, seen)]:
+    if held := [one["name"] for one in seen.answer.get("held", ()) if not _is_ours(one, wished, seen)]:
         said.append(f"held by somebody, and it would change; to let go: apt-mark unhold {' '.join(held)}")
     said += _kernel_refusals(wished, seen)
     for name, wish in (("nvidia_driver_reboot", "nvidia_driver_branch"), ("kernel_reboot", "kernel_version")):
