@@ -8,12 +8,13 @@ from typing import Annotated
 
 import typer
 
-from rigctl.cli.common import DEFAULT_RUNS, RunsOpt
+from rigctl.cli.common import DEFAULT_RUNS, RunsOpt, console
 from rigctl.errors import UsageError
 from rigctl.report.write import OWN_FILE, Format, render, write
 from rigctl.store import RunDir, dumps
 from rigctl.store.files import replace_durably
 from rigctl.store.ids import LATEST
+from rigctl.store.pruned import said_of
 
 _STDOUT = Path("-")
 
@@ -47,7 +48,17 @@ def report(
     if output == _STDOUT or (output is None and form not in OWN_FILE):
         sys.stdout.write(render(run_dir, record, form))
         return
+    page = run_dir.path / OWN_FILE[Format.HTML]
+    if form is Format.HTML and output is None and page.is_file() and _pruned(run_dir):
+        # It shows curves that nobody could draw again.
+        console.print("its page was made before telemetry was pruned, and stays; --output PATH: of what is left")
+        sys.stdout.write(f"{page}\n")
+        return
     sys.stdout.write(f"{write(run_dir, record, form, output)}\n")
+
+
+def _pruned(run_dir: RunDir) -> bool:
+    return any(said_of(run_dir.path, rig.name) for rig in run_dir.read_info().rigs)
 
 
 def _report_upgrade(run_dir: RunDir, form: Format, output: Path | None) -> None:

@@ -79,7 +79,7 @@ def test_judge_refuses_and_report_says_so(runs: Path, capsys: pytest.CaptureFixt
 
 
 def page_of(run: RunDir, capsys: pytest.CaptureFixture[str]) -> str:
-    path = ask(capsys, "report", run.run_id).strip()
+    path = ask(capsys, "report", run.run_id).splitlines()[-1]
     return (run.path / path.rpartition("/")[2]).read_text(encoding="utf-8")
 
 
@@ -87,6 +87,9 @@ def test_means_are_not_said_of_what_is_thinned(runs: Path, capsys: pytest.Captur
     run = old_run(runs, 40)
     assert "mean power" in page_of(run, capsys)
     ask(capsys, "prune")
+    # The page with all of its curves stays where it is; one of what is left is written elsewhere.
+    assert "mean power" in page_of(run, capsys)
+    (run.path / "report.html").unlink()
     page = page_of(run, capsys)
     assert "mean power" not in page
     assert "highest power" in page
