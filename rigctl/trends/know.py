@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC
+from datetime import UTC, timedelta
 from typing import TYPE_CHECKING
 
 from rigctl.store.decisions import newest_decisions
 from rigctl.trends.changes import changes
 from rigctl.trends.series import all_series
-from rigctl.trends.slow import slow_trends
+from rigctl.trends.slow import WATCHED, WINDOW_DAYS, slow_trends
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -60,12 +60,13 @@ class Knowledge:
 
 
 def know(index: Index, rig: str, *, now: datetime) -> Knowledge:
-    """Ask the index for all that it knows of a rig, up to `now`.
+    """Ask the index what it knows of a rig, up to `now`; the series are those in which slow trends are looked for.
 
     Raises RigctlError as the index, and UsageError where what people decided about its baseline cannot be read.
     """
-    until = now.astimezone(UTC).isoformat()  # as runs say it; the index compares their words
-    pasts, points = index.pasts(rig, until=until), index.points(rig, until=until)
+    # As runs say it; the index compares their words.
+    until, since = (one.astimezone(UTC).isoformat() for one in (now, now - timedelta(days=WINDOW_DAYS)))
+    pasts, points = index.pasts(rig, until=until), index.points(rig, *WATCHED, since=since, until=until)
     return known_of(rig, pasts, points, now, newest_decisions(index.runs).get(rig))
 
 

@@ -30,7 +30,7 @@ def raising(monkeypatch: pytest.MonkeyPatch):
 
         real = cli.build_app
 
-        def build() -> typer.Typer:
+        def build(_words: list[str]) -> typer.Typer:
             app = real()
             app.command("boom")(boom)
             return app
@@ -61,7 +61,7 @@ def test_errors_become_lines_and_codes(raising, capsys, error: BaseException, co
 def test_sigterm_ends_a_command_as_ctrl_c_does(monkeypatch, capsys) -> None:
     real = cli.build_app
 
-    def build() -> typer.Typer:
+    def build(_words: list[str]) -> typer.Typer:
         app = real()
         app.command("boom")(lambda: signal.raise_signal(signal.SIGTERM))
         return app
@@ -85,7 +85,7 @@ def test_a_fault_of_ours_is_said_and_debug_shows_it(raising, capsys) -> None:
 
 
 def test_debug_shows_the_traceback_of_a_fault_that_was_told_as_one_rigs_error(monkeypatch, capsys) -> None:
-    def build() -> typer.Typer:
+    def build(_words: list[str]) -> typer.Typer:
         app = typer.Typer()
 
         @app.command()
@@ -144,6 +144,18 @@ def test_every_command_has_help_with_an_example(capsys) -> None:
         for path in [[name]] if not hasattr(command, "commands") else [[name, sub] for sub in command.commands]:
             assert main([*path, "--help"]) == 0
             assert "xample" in capsys.readouterr().out, path
+
+
+def test_each_command_is_registered_by_the_module_of_its_name() -> None:
+    """So that one command need not load what all others need; the help page shows all of them, in their order."""
+    for name in cli.COMMANDS:
+        assert list(typer.main.get_command(cli.build_app([name, "--help"])).commands) == [name]
+    for words in ([], ["--help"], ["nosuch"], ["--version", "history"]):
+        assert set(typer.main.get_command(cli.build_app(words)).commands) == set(cli.COMMANDS)
+    modules = {
+        path.stem for path in Path(cli.__file__).parent.glob("*.py") if "def register(" in path.read_text("utf-8")
+    }
+    assert modules == set(cli.COMMANDS)
 
 
 def test_words_after_two_dashes_are_left_alone() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -82,6 +84,19 @@ def test_a_damaged_run_is_named(runs: Path, capsys: pytest.CaptureFixture[str]) 
     (bad / "record.json").write_text("{", encoding="utf-8")
     assert main(["history", "--runs", str(runs)]) == 0
     assert f"left out: {bad.name}: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["rig1"], ["rig1", CHECK], ["rig1", "--json"]])
+def test_it_loads_no_more_than_it_asks(runs: Path, words: list[str]) -> None:
+    """Where no run is new; the models of readings and specs, and other commands, take longer than all the rest."""
+    argv = ["history", *words, "--runs", str(runs)]
+    assert main(argv) == 0
+    heavy = ("rigctl.model.reading", "rigctl.model.spec", "rigctl.store.rundir", "rigctl.sim", "alembic", "plotly")
+    program = (
+        f"import sys; from rigctl.cli.app import main; main({argv}); print([m for m in {heavy} if m in sys.modules])"
+    )
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert said.stdout.splitlines()[-1] == "[]"
 
 
 def test_two_runs_side_by_side(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:

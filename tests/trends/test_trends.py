@@ -14,7 +14,7 @@ from rigctl.model.past import CardPart, Cause, Parts, Past, Point
 from rigctl.model.verdict import Verdict
 from rigctl.trends import all_series, changes, know, known_of, slow_trends
 from rigctl.trends.series import MAD_FROM, PRIOR, PRIOR_WEIGHT, Series, sigma_of, student
-from rigctl.trends.slow import FEWEST, SHORTEST_DAYS, WATCHED
+from rigctl.trends.slow import FEWEST, SHORTEST_DAYS, WATCHED, WINDOW_DAYS
 
 START = datetime(2026, 1, 1, 2, 0, tzinfo=UTC)
 CARDS = ("GPU-1", "GPU-2")
@@ -288,7 +288,9 @@ def test_the_index_is_asked_in_the_time_that_runs_are_kept_in(hours, tmp_path):
             asked.append(until)
             return (past(0),)
 
-        def points(self, _rig: str, *, until: str) -> tuple[Point, ...]:
+        def points(self, _rig: str, *checks: str, since: str, until: str) -> tuple[Point, ...]:
+            assert set(checks) == set(WATCHED)
+            assert datetime.fromisoformat(until) - datetime.fromisoformat(since) == timedelta(days=WINDOW_DAYS)
             asked.append(until)
             return ()
 

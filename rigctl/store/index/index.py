@@ -15,10 +15,8 @@ from rigctl.model.past import Past, Point
 from rigctl.model.verdict import Verdict
 from rigctl.store.ids import RUN_ID
 from rigctl.store.index.opening import lock, open_engine, unusable
-from rigctl.store.index.scan import document, scan
 from rigctl.store.index.tables import past, point, run
 from rigctl.store.lines import collector_paused
-from rigctl.store.rundir import RunDir
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -162,8 +160,8 @@ class Index:
             row = asked.execute(found.order_by(past.c.ended_at.desc(), past.c.folder.desc()).limit(1)).scalar()
         return Past.model_validate_json(row) if row is not None else None
 
-    def points(self, rig: str, check: str | None = None, *, since: str = "", until: str = "") -> tuple[Point, ...]:
-        """Return the figures that acceptances of a rig found, oldest first; of one check where it is named."""
+    def points(self, rig: str, *checks: str, since: str = "", until: str = "") -> tuple[Point, ...]:
+        """Return the figures that acceptances of a rig found, oldest first; of these checks where some are named."""
         found = (
             select(point, run.c.run_id)
             .join(run, (run.c.root == point.c.root) & (run.c.folder == point.c.folder))
@@ -173,8 +171,8 @@ class Index:
             )
             .where(point.c.rig == rig, past.c.kind == "accept")
         )
-        if check is not None:
-            found = found.where(point.c.check_id == check)
+        if checks:
+            found = found.where(point.c.check_id.in_(checks))
         found = _between(found, point.c.ended_at, since, until)
         found = found.order_by(point.c.ended_at, point.c.folder, point.c.check_id, point.c.subject)
         with self._reading() as asked:
@@ -293,6 +291,9 @@ class Index:
         self, folder: str, stamp: str, work: _Work, *, new: bool
     ) -> tuple[list[dict[str, Any]], list[dict[str, Any]], list[dict[str, Any]]]:
         """The rows of one run in each table."""
+        from rigctl.store.index.scan import document, scan  # noqa: PLC0415 - slow to load; most times nothing is new
+        from rigctl.store.rundir import RunDir  # noqa: PLC0415
+
         key = {"root": self._root, "folder": folder}
         one = RunDir(self.runs / folder)
         try:
