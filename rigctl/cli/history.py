@@ -27,6 +27,9 @@ VerdictOpt = Annotated[
     typer.Option("--verdict", metavar="WORD", help="Only runs with this verdict: fail, error, pass, busy, …"),
 ]
 LimitOpt = Annotated[int, typer.Option("--limit", metavar="N", min=1, help="The newest so many rows.")]
+RebuildOpt = Annotated[
+    bool, typer.Option("--rebuild", help="Read all run directories again, and not only what is new or changed.")
+]
 ROWS = 30
 
 
@@ -43,6 +46,7 @@ def history_command(
     profile: ProfileOpt = None,
     verdict: VerdictOpt = None,
     limit: LimitOpt = ROWS,
+    rebuild: RebuildOpt = False,
     runs: RunsOpt = DEFAULT_RUNS,
     index_url: IndexOpt = None,
     as_json: JsonOpt = False,
@@ -54,8 +58,11 @@ def history_command(
     if not runs.is_dir():
         raise UsageError(f"there is no folder of runs {runs}", "name it with --runs, or start with `rigctl accept`")
     with Index.open(runs, index_url) as index:
-        for folder, why in index.update().unreadable:
+        done = index.rebuild() if rebuild else index.update()
+        for folder, why in done.unreadable:
             console.print(f"left out: {folder}: {why}", markup=False, soft_wrap=True)
+        if rebuild:
+            console.print(f"the index was made anew: {len(done.added)} runs")
         _refuse_unknown(index, rig, runs)
         if rig is None:
             _fleet(index, begin, end, as_json=as_json)

@@ -74,6 +74,18 @@ def test_bad_input(runs: Path, capsys: pytest.CaptureFixture[str], words: list[s
     assert "hint: " in err
 
 
+def test_everything_is_read_again_where_that_is_asked_for(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["history", "rig1", "--runs", str(runs), "--json"]
+    first = json.loads(ask(capsys, *words))["runs"]
+    path = runs / first[0]["run_id"] / "rig1" / "facts.json"
+    path.write_bytes(path.read_bytes().replace(b"515.105.01", b"515.105.02"))
+    assert json.loads(ask(capsys, *words))["runs"] == first
+    assert main([*words, "--rebuild"]) == 0
+    told = capsys.readouterr()
+    assert told.err == "the index was made anew: 2 runs\n"
+    assert [run["parts"]["driver"] for run in json.loads(told.out)["runs"]] == ["515.105.02", "515.105.01"]
+
+
 def test_no_runs_at_all(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "there is no folder of runs" in ask(capsys, "history", "--runs", str(tmp_path / "none"), code=2)
     assert not (tmp_path / "none").exists()

@@ -92,6 +92,37 @@ def test_a_changed_record_and_a_run_that_is_gone(runs: Path, index_url: str | No
         assert index.points("rig1") == ()
 
 
+@pytest.mark.parametrize("name", ["record.json", "run.json"])
+def test_what_was_written_into_a_file_is_noticed_though_its_folder_is_as_before(
+    runs: Path, index_url: str | None, name: str
+) -> None:
+    run = only(runs)
+    before = run.path.stat().st_mtime_ns
+    path = run.path / name
+    with Index.open(runs, index_url) as index:
+        index.update()
+        data = path.read_bytes()
+        changed = data.replace(b'"dual_3090ti"', b'"dual_3090xx"')
+        assert (changed != data, len(changed)) == (True, len(data))
+        with path.open("r+b") as file:
+            file.write(changed)
+        assert run.path.stat().st_mtime_ns == before
+        assert index.update().changed == (run.path.name,)
+        assert index.update().changed == ()
+        assert {one.rig_class for one in index.pasts()} == {"dual_3090xx" if name == "record.json" else "dual_3090ti"}
+
+
+def test_what_was_written_into_other_files_only_a_rebuild_reads(runs: Path, index_url: str | None) -> None:
+    path = only(runs).path / "rig1" / "facts.json"
+    with Index.open(runs, index_url) as index:
+        index.update()
+        path.write_bytes(path.read_bytes().replace(b"515.105.01", b"515.105.02"))
+        assert index.update().changed == ()
+        assert index.pasts("rig1")[0].parts.driver == "515.105.01"
+        assert index.rebuild().added == (only(runs).path.name,)
+        assert index.pasts("rig1")[0].parts.driver == "515.105.02"
+
+
 def test_a_run_without_a_record_is_taken_in_once_it_has_one(runs: Path, index_url: str | None) -> None:
     run = only(runs)
     record = (run.path / "record.json").read_bytes()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
@@ -13,7 +12,7 @@ from sqlalchemy.exc import DBAPIError
 from rigctl.errors import UsageError
 from rigctl.model.past import Past, Point
 from rigctl.model.verdict import Verdict
-from rigctl.store.ids import RUN_ID
+from rigctl.store.index.folder import look
 from rigctl.store.index.opening import lock, open_engine, unusable
 from rigctl.store.index.tables import past, point, run
 from rigctl.store.lines import collector_paused
@@ -107,6 +106,9 @@ class Index:
 
     def update(self) -> Updated:
         """Take in what is new, changed or gone under the folder; cheap where nothing is.
+
+        A run changed where something was added, replaced or removed in its directory, or where its record.json or
+        run.json was written to; what was written into its other files in place only `rebuild` reads.
 
         A run whose record is not there yet is known and looked at again; one that cannot be read is named, left out
         and tried again the next time.
@@ -252,7 +254,7 @@ class Index:
         return _Asked(self._engine)
 
     def _bring(self, *, anew: bool) -> Updated:
-        present = _directories(self.runs)
+        present = look(self.runs)
         with self._reading() as asked:
             rows = asked.execute(select(run.c.folder, run.c.stamp, run.c.unreadable).where(run.c.root == self._root))
             known = {row.folder: None if row.unreadable else row.stamp for row in rows}
@@ -369,18 +371,6 @@ def _decided(document: str, counts: bool, decision: BaselineDecision) -> bool:
     one = Past.model_validate_json(document)
     accepted = counts or (decision.accepts(one.run_id) and one.burnt and one.known)
     return accepted and decision.covers(one.run_id, one.started_at, one.ended_at)
-
-
-def _directories(runs: Path) -> dict[str, str]:
-    """The run directories with a stamp each: what is replaced or added in a folder changes its time."""
-    if not runs.is_dir():
-        return {}
-    with os.scandir(runs) as entries:
-        return {
-            entry.name: str(entry.stat().st_mtime_ns)
-            for entry in entries
-            if RUN_ID.fullmatch(entry.name) and entry.is_dir()
-        }
 
 
 def _between(found: Select[Any], column: Any, since: str, until: str) -> Select[Any]:
