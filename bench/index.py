@@ -16,6 +16,7 @@ from rigctl.site import build
 from rigctl.store import dumps
 from rigctl.store.baseline import find_baselines
 from rigctl.store.index import Index
+from rigctl.store.xids import find_past_xids
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,6 +53,9 @@ def measure(stage: Stage) -> list[Figure]:
     began = time.monotonic()
     find_baselines(runs, ("rig07",))
     baseline = time.monotonic() - began
+    began = time.monotonic()
+    find_past_xids(runs, ("rig07",), BEGAN + timedelta(days=NIGHTS))
+    xids = time.monotonic() - began
     site = _site(runs, stage.folder / "site")
     return [
         *site,
@@ -60,6 +64,7 @@ def measure(stage: Stage) -> list[Figure]:
         figure("index: `rigctl history RIG`, the whole command", commands, "s", HOW, goal=("≤", 0.3)),
         figure("index: `rigctl history RIG CHECK`, the whole command", checks, "s", HOW, goal=("≤", 0.3)),
         figure("index: a rig's baseline among 7,300 runs", [baseline], "s", HOW),
+        figure("index: a rig's Xid messages of a week among 7,300 runs", [xids], "s", HOW),
     ]
 
 

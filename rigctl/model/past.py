@@ -90,6 +90,8 @@ class Past(BaseModel):
     known: bool = False
     """Whether its facts came home and can be read: what a baseline is compared with."""
     left: str = ""
+    xids: tuple[str, ...] = ()
+    """The numbers of the Xid messages that were a finding."""
     parts: Parts = Field(default_factory=Parts)
     waivers: tuple[WaiverSaid, ...] = ()
     seconds: dict[str, float] = Field(default_factory=dict)

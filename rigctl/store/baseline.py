@@ -15,7 +15,7 @@ from rigctl.store.lines import read_model
 from rigctl.store.rundir import RunDir
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
     from rigctl.model.decision import BaselineDecision
@@ -134,10 +134,15 @@ def _recent(before: tuple[Recent, ...], figures: tuple[Figure, ...]) -> tuple[Re
     return tuple(Recent(check=check, subject=subject, found=seen) for (check, subject), seen in found.items())
 
 
-def judged_runs(root: Path, since_day: str = "") -> Iterator[tuple[RunDir, Record]]:
-    """Every acceptance that was judged, oldest first; those that began before `since_day` (ISO 8601) are left out."""
+def judged_runs(
+    root: Path, since_day: str = "", *, names: Iterable[str] | None = None
+) -> Iterator[tuple[RunDir, Record]]:
+    """Every acceptance that was judged, oldest first, or those in the folders `names` alone.
+
+    Those that began before `since_day` (ISO 8601) are left out.
+    """
     found = []
-    for run_id in list_runs(root):
+    for run_id in list_runs(root) if names is None else names:
         if run_id < since_day:
             continue
         run = RunDir(root / run_id)

@@ -6,7 +6,7 @@ import logging
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from rigctl.errors import UsageError
+from rigctl.errors import RigctlError, UsageError
 from rigctl.model.history import PastXid
 from rigctl.model.reading import Facts, KernelMessage
 from rigctl.model.verdict import Verdict
@@ -15,11 +15,11 @@ from rigctl.store.baseline import judged_runs
 from rigctl.store.lines import read_lines, read_model
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from datetime import datetime
     from pathlib import Path
 
-    from rigctl.model.verdict import RigRecord
+    from rigctl.model.verdict import Record, RigRecord
     from rigctl.store.rundir import RunDir
 
 log = logging.getLogger(__name__)
@@ -32,13 +32,52 @@ KEPT_DAYS = 7
 def find_past_xids(root: Path, rigs: tuple[str, ...], now: datetime) -> dict[str, tuple[PastXid, ...]]:
     """Return, by rig, the Xid messages that were findings in the runs of the last week under `root`, oldest first.
 
-    The same message that two runs read is one. A run that cannot be read is left out and named in the log.
+    The same message that two runs read is one. A run that cannot be read is left out and named in the log. The index
+    beside the runs says which runs have any; where it cannot be used, every run of the week is read.
     """
-    since = now - timedelta(days=KEPT_DAYS)
-    since_s = since.timestamp()
-    day_before = (since - timedelta(days=1)).date().isoformat()  # a run may take a night
+    if not root.is_dir():
+        return {}
+    from rigctl.store.index import Index, own_url  # noqa: PLC0415 - it reads runs, as this module does
+
+    try:
+        with Index.open(root, own_url(root)) as index:
+            index.update()
+            runs = index.xid_runs(rigs, _first_day(now))
+    except (RigctlError, OSError) as error:
+        log.warning("the index of %s cannot be used, so every run of the week is read: %s", root, error)
+        return read_past_xids(root, rigs, now)
+    return _found(judged_runs(root, names=runs), rigs, now)
+
+
+def read_past_xids(root: Path, rigs: tuple[str, ...], now: datetime) -> dict[str, tuple[PastXid, ...]]:
+    """Return the same without an index: every run of the week is read."""
+    return _found(judged_runs(root, _first_day(now)), rigs, now)
+
+
+def xid_numbers(rig: RigRecord) -> tuple[str, ...]:
+    """Return the numbers of the Xid messages that were a finding in a run, sorted."""
+    return tuple(
+        sorted(
+            {
+                number
+                for verdict in rig.verdicts
+                if verdict.check == CHECK and verdict.verdict in (Verdict.FAIL, Verdict.WARN, Verdict.WAIVED)
+                for number in str(verdict.found).split(", ")
+            }
+        )
+    )
+
+
+def _first_day(now: datetime) -> str:
+    return (now - timedelta(days=KEPT_DAYS + 1)).date().isoformat()  # a run may take a night
+
+
+def _found(
+    runs: Iterable[tuple[RunDir, Record]], rigs: tuple[str, ...], now: datetime
+) -> dict[str, tuple[PastXid, ...]]:
+    since_s = (now - timedelta(days=KEPT_DAYS)).timestamp()
     found: dict[str, dict[tuple[float, int, str], PastXid]] = {}
-    for run, record in judged_runs(root, day_before):
+    for run, record in runs:
         for rig in record.rigs:
             if rig.name not in rigs:
                 continue
@@ -51,12 +90,7 @@ def find_past_xids(root: Path, rigs: tuple[str, ...], now: datetime) -> dict[str
 
 def _of_run(run: RunDir, rig: RigRecord) -> Iterator[PastXid]:
     """Every message of the numbers that the run's own verdict names: what was no finding there is none here."""
-    numbers = {
-        number
-        for verdict in rig.verdicts
-        if verdict.check == CHECK and verdict.verdict in (Verdict.FAIL, Verdict.WARN, Verdict.WAIVED)
-        for number in str(verdict.found).split(", ")
-    }
+    numbers = xid_numbers(rig)
     if not numbers:
         return
     folder = run.path / rig.name

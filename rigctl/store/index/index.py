@@ -236,6 +236,18 @@ class Index:
             asked_for = asked.execute(rows.order_by(past.c.ended_at, past.c.folder)).all()
         return tuple(row.folder for row in asked_for if _decided(row.document, row.baseline, decision))
 
+    def xid_runs(self, rigs: Sequence[str], since_day: str) -> tuple[str, ...]:
+        """Return the folders of the acceptances in which an Xid of one of these rigs was a finding, in no order.
+
+        Of this folder of runs alone, and of those that began on `since_day` (ISO 8601) or later.
+        """
+        found = select(past.c.folder, past.c.document).where(
+            past.c.root == self._root, past.c.kind == "accept", past.c.folder >= since_day, past.c.rig.in_(rigs)
+        )
+        with self._reading() as asked:
+            rows = asked.execute(found).all()
+        return tuple({row.folder for row in rows if Past.model_validate_json(row.document).xids})
+
     def own_pasts(self, rig: str, runs: Sequence[str]) -> tuple[Past, ...]:
         """Return a rig in these folders of this folder of runs, oldest first."""
         found = select(past.c.document).where(past.c.root == self._root, past.c.rig == rig, past.c.folder.in_(runs))

@@ -13,6 +13,7 @@ from rigctl.model.reading import Facts
 from rigctl.model.verdict import Verdict
 from rigctl.store.canonical import digest
 from rigctl.store.lines import read_model
+from rigctl.store.xids import xid_numbers
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -99,6 +100,7 @@ def _past(  # noqa: PLR0913, PLR0917 - all that is known of a rig in a run
         burnt=profile is not None and profile.gpu_burn_seconds > 0,
         known=facts is not None,
         left=rig.left,
+        xids=xid_numbers(rig),
         parts=_parts(rig, asked, facts),
         waivers=tuple(
             WaiverSaid(check=one.check, subject=one.subject, until=one.waived_until)
