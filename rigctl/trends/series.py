@@ -6,6 +6,7 @@ import math
 from collections import defaultdict
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from statistics import NormalDist, median
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 PRIOR = {"°C": 1.0, "°C/W": 0.003, "W": 5.0, "share": 0.01, "MHz": 15.0, "rpm": 40.0}
 """How far repeats of a figure differ before a rig's own have shown it, as a standard deviation in the figure's unit: a
 core's sensor counts whole degrees, which over 440 W is 0.0023 °C/W; meters of plugs are good for 1 % of 500 W."""
+COUNTED = ("errors", "replays", "uncorrected errors")
+"""Units of what is counted: repeats of it differ by its root at least (Poisson), and by one where none was counted."""
 PRIOR_SHARE = 0.015
 """So for rates and all else, as a share: repeats of one rig months apart were 3 to 6 % apart from highest to lowest
 (mli/transformers-benchmarks)."""
@@ -82,7 +85,7 @@ def all_series(points: Iterable[Point], *, by: str = "card") -> tuple[Series, ..
 def sigma_of(values: Sequence[float], unit: str | None) -> float:
     """Standard deviation of a repeat: the values' own, weighed with what is known before there are any."""
     usual = median(values)
-    prior = PRIOR.get(unit or "", abs(usual) * PRIOR_SHARE) or abs(usual) * PRIOR_SHARE
+    prior = _prior(usual, unit or "")
     count = len(values)
     if count >= MAD_FROM:
         own = _MAD_TO_SIGMA * median(abs(value - usual) for value in values)
@@ -91,6 +94,21 @@ def sigma_of(values: Sequence[float], unit: str | None) -> float:
         own = math.sqrt(sum((value - mean) ** 2 for value in values) / (count - 1)) if count > 1 else 0.0
     free = count - 1
     return math.sqrt((PRIOR_WEIGHT * prior**2 + free * own**2) / (PRIOR_WEIGHT + free))
+
+
+def _prior(usual: float, unit: str) -> float:
+    """Standard deviation of a repeat as far as it is known before there is one, by the unit's first word.
+
+    `°C/W over its own rest` is °C/W.
+    """
+    if counted(unit):
+        return math.sqrt(max(1.0, abs(usual)))
+    return PRIOR.get(unit.partition(" ")[0], abs(usual) * PRIOR_SHARE)
+
+
+def counted(unit: str | None) -> bool:
+    """Whether figures of a unit are counts."""
+    return unit in COUNTED
 
 
 def student(share: float, freedom: int) -> float:
@@ -103,6 +121,7 @@ def student(share: float, freedom: int) -> float:
     return z + first / freedom + second / freedom**2 + third / freedom**3 + fourth / freedom**4
 
 
+@lru_cache(maxsize=1 << 14)
 def day_of(iso: str) -> float:
     """An ISO 8601 time as days since 1970; UTC where it names no zone."""
     when = datetime.fromisoformat(iso)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from statistics import median
 from typing import TYPE_CHECKING
 
-from rigctl.trends.series import day_of
+from rigctl.trends.series import counted, day_of, sigma_of
+from rigctl.trends.slope import direction, line, step, tamed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rigctl.model.past import Past
+    from rigctl.model.past import Past, Point
     from rigctl.trends.series import Series
 
 WORSE_UP, WORSE_DOWN = 1, -1
@@ -30,8 +32,10 @@ WATCHED = {
     "disk.speed": (WORSE_DOWN, "see disk.health: a worn drive, or a full one"),
 }
 """Figures that say something of wear whatever the season: which way is worse, and what to do."""
-WINDOW_DAYS = 120
-"""Older nights say how it was, not where it goes."""
+WINDOWS_DAYS = (120, 60, 30)
+"""Older nights say how it was, not where it goes. A part that was well for most of a long window and wears since shows
+in a shorter one first, as does what grows ever faster; the longest that shows it is told."""
+WINDOW_DAYS = WINDOWS_DAYS[0]
 FEWEST = 12
 """So many nights are needed, over `SHORTEST_DAYS` at least."""
 SHORTEST_DAYS = 14
@@ -42,7 +46,7 @@ LEAST_SIGMAS = 3.0
 SMOOTHED = 7
 """Where it stands now is the median of so many nights."""
 FARTHEST_DAYS = 365
-"""Nobody believes a line for longer."""
+"""Nobody believes a line for longer; what has a limit and does not meet it by then is not said."""
 
 
 @dataclass(frozen=True)
@@ -113,54 +117,66 @@ def _since(series: Series, pasts: Sequence[Past]) -> str:
 
 def _trend(series: Series, since: str, now: datetime) -> TrendFinding | None:
     until = now.timestamp() / 86_400
-    points = [
-        point
-        for point in series.points
-        if point.ended_at >= since and until - WINDOW_DAYS <= day_of(point.ended_at) <= until
-    ]
-    if len(points) < FEWEST:
-        return None
-    days, values = [day_of(point.ended_at) for point in points], [point.found for point in points]
-    span = days[-1] - days[0]
-    if span < SHORTEST_DAYS or min(values) == max(values):
-        return None
-    from scipy.stats import theilslopes  # noqa: PLC0415 - slow to load, and seldom needed
+    known = [(day_of(point.ended_at), point) for point in series.points if point.ended_at >= since]
+    for window in WINDOWS_DAYS:
+        nights = [(day, point) for day, point in known if until - window <= day <= until]
+        days, points = [day for day, _ in nights], [point for _, point in nights]
+        near = _worse(days, [point.found for point in points], series)
+        finding = _finding(series, points, days, near, now) if near else None
+        # What would not meet its limit within a year is the age of any rig: dust between two cleanings, a pump's year.
+        if finding is not None and (finding.limit is None or finding.crosses_on is not None):
+            return finding
+    return None
 
-    slope, _, low, high = theilslopes(values, days, CONFIDENCE)
-    worse, fix = WATCHED[series.check]
-    certain = low > 0 if worse == WORSE_UP else high < 0
-    if not certain or abs(slope) * span < LEAST_SIGMAS * _repeat(values, days, slope, series.unit):
-        return None
-    level = median(values[-SMOOTHED:])
-    limit = points[-1].limit
+
+def _worse(days: Sequence[float], values: Sequence[float], series: Series) -> Sequence[float]:
+    """Return the values, bad nights tamed, where they creep for the worse, certainly and far enough; else none."""
+    if len(days) < FEWEST or days[-1] - days[0] < SHORTEST_DAYS or min(values) == max(values):
+        return ()
+    if direction(values, CONFIDENCE) != WATCHED[series.check][0]:
+        return ()
+    near = tamed(values, sigma_of(values, series.unit))
+    per_day, _ = line(days, near)
+    middle = sum(days) / len(days)
+    rest = [value - per_day * (day - middle) for day, value in zip(days, near, strict=True)]
+    if abs(per_day) * (days[-1] - days[0]) < LEAST_SIGMAS * sigma_of(rest, series.unit):
+        return ()
+    # What jumped when something was changed that no fact tells of, and stays there, does not wear. Where it jumps is
+    # one figure more that can be chosen, which counts against the two levels (Schwarz's criterion).
+    even = _even(near, series.unit)
+    return near if line(days, even)[1] <= step(even) * len(even) ** (1 / len(even)) else ()
+
+
+def _even(values: Sequence[float], unit: str | None) -> Sequence[float]:
+    """Return the values so that they differ alike wherever they are: counts, which differ by their roots, as roots."""
+    return [math.sqrt(max(0.0, value)) for value in values] if counted(unit) else values
+
+
+def _finding(
+    series: Series, points: Sequence[Point], days: Sequence[float], near: Sequence[float], now: datetime
+) -> TrendFinding:
+    level, limit = median(point.found for point in points[-SMOOTHED:]), points[-1].limit
+    pace, _ = line(days, _even(near, series.unit))
     return TrendFinding(
         check=series.check,
         subject=points[-1].subject,
         key=series.key,
-        per_week=float(slope) * 7,
+        per_week=line(days, near)[0] * 7,
         unit=series.unit,
         now=level,
         limit=limit,
-        crosses_on=_crossing(level, limit, float(slope), now),
+        crosses_on=_crossing(level, limit, pace, series.unit, now),
         nights=len(points),
-        fix=fix,
+        fix=WATCHED[series.check][1],
     )
 
 
-def _repeat(values: Sequence[float], days: Sequence[float], slope: float, unit: str | None) -> float:
-    """Standard deviation of a repeat once the trend is taken out."""
-    from rigctl.trends.series import sigma_of  # noqa: PLC0415 - one name, beside its use
-
-    usual = median(values)
-    rest = [value - slope * (day - days[0]) for value, day in zip(values, days, strict=True)]
-    shift = usual - median(rest)
-    return sigma_of([value + shift for value in rest], unit)
-
-
-def _crossing(level: float, limit: float | None, slope: float, now: datetime) -> date | None:
-    if limit is None or slope == 0:
+def _crossing(level: float, limit: float | None, pace: float, unit: str | None, now: datetime) -> date | None:
+    """When it meets its limit; counts are followed by their roots, for what wears damages ever more."""
+    if limit is None or pace == 0:
         return None
-    days = (limit - level) / slope
+    (begin,), (end,) = _even([level], unit), _even([limit], unit)
+    days = (end - begin) / pace
     if days < 0:
         return now.astimezone(UTC).date()  # it is past its limit already
     return (now.astimezone(UTC) + timedelta(days=days)).date() if days <= FARTHEST_DAYS else None

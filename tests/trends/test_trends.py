@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from datetime import UTC, date, datetime, timedelta, timezone
 from typing import Any
@@ -93,6 +94,9 @@ def test_one_bad_night_among_many_does_not_count():
     assert sigma_of(values, "°C/W") < 0.003
     assert sigma_of([0.1], "°C/W") == pytest.approx(PRIOR["°C/W"])
     assert sigma_of([100.0], None) == pytest.approx(1.5)
+    assert sigma_of([0.1], "°C/W over its own rest") == sigma_of([0.1], "°C/W")
+    assert sigma_of([0.0], "errors") == 1.0
+    assert sigma_of([25.0], "replays") == 5.0
     assert PRIOR_WEIGHT >= 4, "the expansion of Student's t is good from there on"
 
 
@@ -163,9 +167,54 @@ def test_nights_to_come_and_nights_long_ago_are_not_looked_at():
     ],
 )
 def test_a_level_that_a_change_explains_is_no_trend(changed):
-    points = nights(30, lambda _n: 0.100) + nights(30, lambda _n: 0.112, first=30, seed=1)
-    assert len(trends(points, [past(0), past(30)], night=60)) == 1
-    assert trends(points, [past(0), past(30, **changed)], night=60) == ()
+    points = nights(60, lambda n: 0.100 + 0.0003 * n)
+    assert len(trends(points, [past(0), past(50)], night=60)) == 1
+    assert trends(points, [past(0), past(50, **changed)], night=60) == ()
+
+
+@pytest.mark.parametrize("jump", [0.006, 0.012, 0.03])
+@pytest.mark.parametrize("at_night", [10, 30, 55])
+def test_a_jump_to_another_level_is_no_trend_on_any_morning(jump, at_night):
+    points = nights(at_night, lambda _n: 0.100) + nights(90, lambda _n: 0.100 + jump, first=at_night, seed=1)
+    assert [night for night in range(at_night + 90) if trends(points, night=night)] == []
+
+
+def test_wear_that_begins_late_is_found_while_the_long_window_is_still_mostly_flat():
+    points = nights(150, lambda n: 0.075 + 0.0003 * max(0, n - 120))
+    (found,) = trends(points, night=149)
+    assert found.nights == 31
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_stairs_of_a_sensor_that_counts_whole_degrees_are_a_trend_within_four_weeks(seed):
+    noise, degree = random.Random(seed), 0.0023  # noqa: S311 - weather, no secret
+    found = [0.085 + 0.0002 * max(0, n - 106) + noise.gauss(0, 0.001) for n in range(135)]
+    points = [point(n, round(value / degree) * degree) for n, value in enumerate(found)]
+    assert len(trends(points, night=134)) == 1
+    assert trends(points[:107], night=106) == ()
+
+
+def test_what_would_not_meet_its_limit_within_a_year_is_the_age_of_any_rig():
+    ages = nights(120, lambda n: 0.080 + 0.00005 * n)
+    assert trends(ages, night=119) == ()
+    (found,) = trends([one.model_copy(update={"limit": None}) for one in ages], night=119)
+    assert found.crosses_on is None
+
+
+def test_errors_of_a_link_that_grow_ever_faster_are_found_a_month_before_their_limit():
+    chance = random.Random(3)  # noqa: S311 - noise, no secret
+    grows = [100 * math.exp((night - 150) / 18) for night in range(150)]
+    counts = [max(0, round(chance.gauss(mean, math.sqrt(mean)))) for mean in grows]
+    assert sum(counts[:60]) < 10
+    points = [point(n, float(c), "topology.nvlink_errors", unit="errors", limit=100.0) for n, c in enumerate(counts)]
+    assert len(trends(points, night=119)) == 1
+
+
+def test_a_few_errors_now_and_then_are_no_trend():
+    chance = random.Random(5)  # noqa: S311 - noise, no secret
+    counts = [chance.choice((0, 0, 1, 2)) for _ in range(300)]
+    points = [point(n, float(c), "topology.nvlink_errors", unit="errors", limit=100.0) for n, c in enumerate(counts)]
+    assert [night for night in range(300) if trends(points, night=night)] == []
 
 
 def test_what_changed_is_said_part_by_part():

@@ -17,6 +17,7 @@ from rigctl import assets
 from rigctl.inventory import load_fleet
 from rigctl.sim.machine.hardware.rigsim.identity import load_template, make_identity
 from rigctl.sim.nights.hardware import Conditions
+from rigctl.sim.nights.margins import link_errors_per_s, margins, replays_per_s
 
 if TYPE_CHECKING:
     from rigctl.model.rig import Rig
@@ -56,6 +57,11 @@ class Member:
         """What it must be and show."""
         return self.rig.spec
 
+    @property
+    def seat(self) -> str:
+        """What its own luck is drawn from: the fleet's seed and its number."""
+        return f"{self.seed}:{self.number}"
+
     def conditions(self, day: int) -> Conditions:
         """Return what a healthy night of this rig is like on a day of the year: room, dust, age."""
         chance = random.Random(f"{self.seed}:{self.number}:{day}")  # noqa: S311 - weather, to be repeatable
@@ -64,12 +70,16 @@ class Member:
         room_c = ROOM_C + own.uniform(-1.5, 1.5) + season_c + chance.gauss(0, WEATHER_C)
         since_cleaned = ((day + own.randrange(DAYS)) % DAYS) / DAYS
         seats = tuple(1 - PASTE * since_cleaned * own.uniform(0.5, 1.0) for _ in self.identity["cards"])
+        room_c = min(WARMEST_C, max(COLDEST_C, room_c))
+        links, bus = margins(self.identity, self.seat, room_c)
         return Conditions(
-            room_c=min(WARMEST_C, max(COLDEST_C, room_c)),
+            room_c=room_c,
             air=1 - DUST * since_cleaned,
             flow=1 - PUMP * since_cleaned,
             seats=seats,
             meter=self.meter,
+            link_errors_per_s={key: link_errors_per_s(self.identity, margin) for key, margin in links.items()},
+            replays_per_s={slot: replays_per_s(self.identity, margin) for slot, margin in bus.items()},
         )
 
 
@@ -90,14 +100,19 @@ def identity_of(rig_class: str, name: str, seed: int) -> dict[str, Any]:
     made = copy.deepcopy(make_identity(load_template(rig_class), name, seed))
     own = random.Random(f"{seed}:{name}:parts")  # noqa: S311 - board variance, to be repeatable
     for card in made["cards"]:
-        card["burn_w"] *= own.uniform(1 - OWN_POWER, 1 + OWN_POWER)
-        card["idle_w"] *= own.uniform(1 - OWN_REST, 1 + OWN_REST)
-        card["settled_temp_c"] += own.uniform(-OWN_TEMP_C, OWN_TEMP_C)
-        card["gflops_factor"] *= own.uniform(1 - OWN_RATE, 1 + OWN_RATE)
+        vary(card, own)
     supply = own.uniform(1 - OWN_SUPPLY, 1 + OWN_SUPPLY)
     machine = made["machine"]
     machine["supply_efficiency"] = [[watts, share * supply] for watts, share in machine["supply_efficiency"]]
     return made
+
+
+def vary(card: dict[str, Any], own: random.Random) -> None:
+    """Give a card what is its own: power, rest, temperature and rate."""
+    card["burn_w"] *= own.uniform(1 - OWN_POWER, 1 + OWN_POWER)
+    card["idle_w"] *= own.uniform(1 - OWN_REST, 1 + OWN_REST)
+    card["settled_temp_c"] += own.uniform(-OWN_TEMP_C, OWN_TEMP_C)
+    card["gflops_factor"] *= own.uniform(1 - OWN_RATE, 1 + OWN_RATE)
 
 
 def night_profile(profile: ProfileSpec) -> ProfileSpec:

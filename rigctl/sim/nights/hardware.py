@@ -10,8 +10,9 @@ from rigctl.sim.machine.hardware.rigsim import changes, electrical, thermal
 from rigctl.sim.machine.hardware.rigsim.build import build_machine
 from rigctl.sim.machine.hardware.rigsim.mains import Supply
 from rigctl.sim.machine.hardware.rigsim.memory import CardMemory
+from rigctl.sim.machine.hardware.rigsim.physics import MAX_STEP_S
 from rigctl.sim.machine.hardware.rigsim.wakes import Wakes
-from rigctl.sim.machine.hardware.rigsim.wiring import Wiring
+from rigctl.sim.machine.hardware.rigsim.wiring import Damage, Wiring
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -37,6 +38,10 @@ class Conditions:
     """How well the plate of each card sits, as a share of a fresh one's, in the order of the slots."""
     meter: float = 1.0
     """What the wall meter shows of the power."""
+    link_errors_per_s: Mapping[tuple[int, int], float] = field(default_factory=dict)
+    """Packets that NVLinks damage by chance while the card works, by slot and link."""
+    replays_per_s: Mapping[int, float] = field(default_factory=dict)
+    """Packets that cards send over PCIe again, by slot."""
 
 
 @dataclass
@@ -48,11 +53,14 @@ class Hardware:
     faults: Sequence[Applied] = ()
     conditions: Conditions = field(default_factory=Conditions)
     seed: int = 0
+    most_step_s: float = MAX_STEP_S
+    """The physics advances by no more at once, seconds."""
 
     def __post_init__(self) -> None:
         """Build it, cold, with the faults that are there from the beginning."""
         self.machine = build_machine(dict(self.given), self.seed)
-        self.wiring, self.wakes, self.supply = Wiring(), Wakes(), Supply()
+        self.machine.most_step_s = self.most_step_s
+        self.wiring, self.wakes, self.supply = self._wired(), Wakes(), Supply()
         self.memory = CardMemory()
         self.off = False
         """Whether its supply has gone off under it."""
@@ -69,6 +77,14 @@ class Hardware:
         for card in self.machine.cards:
             card.temp_c = self.machine.room_c
         self.machine.coolant_c = self.machine.room_c
+
+    def _wired(self) -> Wiring:
+        """Return links and bus with what they damage by chance."""
+        age, chance = self.conditions, random.Random(f"{self.seed}:links")  # noqa: S311 - noise, to be repeatable
+        return Wiring(
+            by_chance={key: Damage(per_s, chance) for key, per_s in age.link_errors_per_s.items()},
+            bus_by_chance={slot: Damage(per_s, chance) for slot, per_s in age.replays_per_s.items()},
+        )
 
     @property
     def active(self) -> list[Applied]:

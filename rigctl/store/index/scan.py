@@ -18,7 +18,7 @@ from rigctl.store.xids import xid_numbers
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rigctl.model.run import RunInfo, RunRig
+    from rigctl.model.run import RunRig
     from rigctl.model.verdict import Record, RigRecord
     from rigctl.store.outcome import JournalEntry
     from rigctl.store.rundir import RunDir
@@ -54,19 +54,19 @@ def scan(run: RunDir) -> Scanned:
     pasts, points = [], {}
     for rig in record.rigs:
         facts = _facts(run.path / rig.name / "facts.json")
-        pasts.append(_past(info, record, rig, asked.get(rig.name), facts, seconds.get(rig.name, {})))
-        points[rig.name] = _points(record, rig, facts)
+        pasts.append(past_of(info.kind, record, rig, asked.get(rig.name), facts, seconds.get(rig.name, {})))
+        points[rig.name] = points_of(record, rig, facts)
     pasts += [
-        Past(**_of_run(info, record), rig=one.name, rig_class=one.rig_class, verdict=None, busy=one.users)
+        Past(**_of_run(info.kind, record), rig=one.name, rig_class=one.rig_class, verdict=None, busy=one.users)
         for one in record.busy
     ]
     return Scanned(tuple(pasts), points)
 
 
-def _of_run(info: RunInfo, record: Record) -> dict[str, str]:
+def _of_run(kind: str, record: Record) -> dict[str, str]:
     return {
         "run_id": record.run_id,
-        "kind": info.kind,
+        "kind": kind,
         "profile": record.profile,
         "started_at": record.started_at,
         "ended_at": record.ended_at,
@@ -74,19 +74,20 @@ def _of_run(info: RunInfo, record: Record) -> dict[str, str]:
     }
 
 
-def _past(  # noqa: PLR0913, PLR0917 - all that is known of a rig in a run
-    info: RunInfo,
+def past_of(  # noqa: PLR0913, PLR0917 - all that is known of a rig in a run
+    kind: str,
     record: Record,
     rig: RigRecord,
     asked: RunRig | None,
     facts: Facts | None,
     seconds: dict[str, float],
 ) -> Past:
+    """Return what the index keeps of a rig in a run: `kind` is the run's, `seconds` how long each step took."""
     profile = asked.profile if asked is not None else None
     if facts is None:
         log.warning("%s has no facts of %s and is left out of its baseline", record.run_id, rig.name)
     return Past(
-        **_of_run(info, record),
+        **_of_run(kind, record),
         rig=rig.name,
         rig_class=rig.rig_class,
         verdict=rig.verdict,
@@ -140,7 +141,8 @@ def _ambient(rig: RigRecord) -> float | None:
     return float(said[0][1]) if said else None
 
 
-def _points(record: Record, rig: RigRecord, facts: Facts | None) -> tuple[Point, ...]:
+def points_of(record: Record, rig: RigRecord, facts: Facts | None) -> tuple[Point, ...]:
+    """Return the figures that the checks of a rig found."""
     cards = {gpu.subject: gpu for gpu in facts.gpus} if facts is not None else {}
     found: dict[tuple[str, str], Point] = {}
     for one in rig.verdicts:

@@ -235,6 +235,8 @@ class Machine:
     cpu_load: float = 0.0
     cpu_clock_share: float = 1.0
     """What is left of the processor's clock, where something holds it back."""
+    most_step_s: float = MAX_STEP_S
+    """The physics advances by no more at once, seconds; what settles does not depend on it."""
     cpu_temp_c: float = 0.0
     cpu_energy_j: float = 0.0
     noise: random.Random = field(default_factory=lambda: random.Random(0))  # noqa: S311 (noise of sensors, repeatable)
@@ -242,7 +244,7 @@ class Machine:
     def step(self, dt_s: float, time_scale: float = 1.0) -> None:
         """Advance by `dt_s` real seconds, in which temperatures live through `dt_s * time_scale`."""
         simulated_s = dt_s * time_scale
-        count = max(1, round(simulated_s / MAX_STEP_S))
+        count = max(1, round(simulated_s / self.most_step_s))
         for _ in range(count):
             self._small_step(simulated_s / count)
         for card in self.cards:

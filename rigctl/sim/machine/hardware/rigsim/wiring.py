@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from .pcibus import root_port
 
 if TYPE_CHECKING:
+    import random
     from collections.abc import Mapping, Sequence
 
     from .faults import Applied
@@ -20,6 +21,23 @@ HANGS_AFTER_S = 1.0
 """So long after a card has fallen off the bus its driver answers nobody new."""
 MS_PER_S = 1000
 MOST_LINKS = 18
+
+
+@dataclass(frozen=True)
+class Damage:
+    """Packets that are damaged by chance, each for itself: so many a second on average, counted while a card works."""
+
+    per_s: float
+    chance: random.Random
+
+    def within(self, dt_s: float) -> int:
+        """Return how many there are in the next `dt_s` seconds; what waits for the next one has no memory."""
+        if self.per_s <= 0:
+            return 0
+        count, passed_s = 0, self.chance.expovariate(self.per_s)
+        while passed_s <= dt_s:
+            count, passed_s = count + 1, passed_s + self.chance.expovariate(self.per_s)
+        return count
 
 
 @dataclass
@@ -33,6 +51,10 @@ class Wiring:
     """Bad packets that a root port reported, by its address."""
     gone_s: float = 0.0
     """How long a card has been gone, seconds."""
+    by_chance: Mapping[tuple[int, int], Damage] = field(default_factory=dict)
+    """What NVLinks damage without any fault, by slot and link."""
+    bus_by_chance: Mapping[int, Damage] = field(default_factory=dict)
+    """The same on a card's PCIe link, by slot."""
     returned: frozenset[int] = frozenset()
     """Slots whose cards have come back, because their fault was taken back."""
     _fallen: frozenset[int] = frozenset()
@@ -47,6 +69,7 @@ class Wiring:
         """
         self._faults = faults = {one.name: one.values for one in active}
         busy = {card.parts.slot for card in cards if card.busy}
+        self._damage(dt_s, busy)
         errors = faults.get("link_errors")
         if errors is not None and errors["slot"] in busy:
             key = errors["slot"], errors["link"]
@@ -63,6 +86,16 @@ class Wiring:
         self.gone_s = self.gone_s + dt_s if now else 0.0
         self.returned, self._fallen = self._fallen - now, now
         return now
+
+    def _damage(self, dt_s: float, busy: set[int]) -> None:
+        for key, damage in self.by_chance.items():
+            count = damage.within(dt_s) if key[0] in busy else 0
+            if count:
+                self.link_errors[key] = self.link_errors.get(key, 0.0) + count
+        for slot, damage in self.bus_by_chance.items():
+            count = damage.within(dt_s) if slot in busy else 0
+            if count:
+                self.replays[slot] = self.replays.get(slot, 0.0) + count
 
     @property
     def dead_links(self) -> frozenset[int]:
