@@ -151,7 +151,7 @@ def judged_runs(
                 found.append((run, run.read_record()))
         except UsageError as error:
             log.warning("%s is left out of the baseline: %s", run_id, error.message)
-    yield from sorted(found, key=lambda one: (one[1].ended_at, one[1].run_id))
+    yield from sorted(found, key=lambda one: (one[1].ended_at, one[1].run_id, one[0].path.name))
 
 
 def _counts(record: Record, rig: RigRecord, decision: BaselineDecision | None) -> bool:

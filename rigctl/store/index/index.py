@@ -1,47 +1,29 @@
-"""Asking the index, and bringing it up to date with the run directories."""
+"""Asking the index."""
 
 from __future__ import annotations
 
-import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from sqlalchemy import delete, func, insert, select
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy import func, select
 
-from rigctl.errors import UsageError
 from rigctl.model.past import Past, Point
 from rigctl.model.verdict import Verdict
-from rigctl.store.index.folder import look
-from rigctl.store.index.opening import lock, open_engine, unusable
+from rigctl.store.index.bring import Updated, bring
+from rigctl.store.index.opening import Asked, open_engine
 from rigctl.store.index.tables import past, point, run
-from rigctl.store.lines import collector_paused
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
     from types import TracebackType
 
-    from sqlalchemy import Connection, Engine, Row, Select
+    from sqlalchemy import Engine, Row, Select
 
     from rigctl.model.decision import BaselineDecision
 
-log = logging.getLogger(__name__)
 _VERDICTS = {verdict.value: verdict for verdict in Verdict}
 _CELL = (past.c.rig, past.c.root, past.c.folder, past.c.ended_at, past.c.verdict, past.c.cause)
-_AT_ONCE = 200
-"""So many runs are written in one transaction: another process waits for no more."""
-
-
-@dataclass(frozen=True)
-class Updated:
-    """What bringing the index up to date found."""
-
-    added: tuple[str, ...] = ()
-    changed: tuple[str, ...] = ()
-    removed: tuple[str, ...] = ()
-    unreadable: tuple[tuple[str, str], ...] = ()
-    """Run directories of which nothing is known, and why: damaged, or half copied."""
 
 
 @dataclass(frozen=True)
@@ -58,13 +40,6 @@ class Cell:
     """None: busy."""
     cause: str
     """`check[subject]: reason` of the first cause; empty where there is none."""
-
-
-@dataclass
-class _Work:
-    added: list[str] = field(default_factory=list)
-    changed: list[str] = field(default_factory=list)
-    unreadable: list[tuple[str, str]] = field(default_factory=list)
 
 
 class Index:
@@ -113,11 +88,11 @@ class Index:
         A run whose record is not there yet is known and looked at again; one that cannot be read is named, left out
         and tried again the next time.
         """
-        return self._bring(anew=False)
+        return bring(self._engine, self.runs, self._root, anew=False)
 
     def rebuild(self) -> Updated:
         """Forget everything of this folder and read all of it again."""
-        return self._bring(anew=True)
+        return bring(self._engine, self.runs, self._root, anew=True)
 
     def rigs(self) -> tuple[str, ...]:
         """Return the names of all rigs that were ever judged or busy."""
@@ -262,121 +237,8 @@ class Index:
         with self._reading() as asked:
             return tuple(_point(row) for row in asked.execute(found.order_by(point.c.ended_at, point.c.folder)))
 
-    def _reading(self) -> _Asked:
-        return _Asked(self._engine)
-
-    def _bring(self, *, anew: bool) -> Updated:
-        present = look(self.runs)
-        with self._reading() as asked:
-            rows = asked.execute(select(run.c.folder, run.c.stamp, run.c.unreadable).where(run.c.root == self._root))
-            known = {row.folder: None if row.unreadable else row.stamp for row in rows}
-        removed = sorted(set(known) - set(present))
-        forgotten = sorted(known) if anew else removed
-        wanted = sorted(name for name, stamp in present.items() if anew or known.get(name) != stamp)
-        work = _Work()
-        for number in range(0, len(forgotten), _AT_ONCE):
-            self._write(forgotten[number : number + _AT_ONCE], [], work, present, known)
-        with collector_paused():
-            for number in range(0, len(wanted), _AT_ONCE):
-                self._write([], wanted[number : number + _AT_ONCE], work, present, {} if anew else known)
-        return Updated(tuple(work.added), tuple(work.changed), tuple(removed), tuple(work.unreadable))
-
-    def _write(
-        self,
-        forget: Sequence[str],
-        read: Sequence[str],
-        work: _Work,
-        present: dict[str, str],
-        known: dict[str, str | None],
-    ) -> None:
-        rows = [self._rows(name, present[name], work, new=name not in known) for name in read]
-        gone = [*forget, *read]
-        with _Asked(self._engine, writes=True) as asked:
-            lock(asked)
-            # By hand and in this order: a database without cascades would keep what belongs to them.
-            for table in (point, past, run):
-                asked.execute(delete(table).where(table.c.root == self._root, table.c.folder.in_(gone)))
-            for table, number in ((run, 0), (past, 1), (point, 2)):
-                values = [value for one in rows for value in one[number]]
-                if values:
-                    asked.execute(insert(table), values)
-
-    def _rows(
-        self, folder: str, stamp: str, work: _Work, *, new: bool
-    ) -> tuple[list[dict[str, Any]], list[dict[str, Any]], list[dict[str, Any]]]:
-        """The rows of one run in each table."""
-        from rigctl.store.index.scan import document, scan  # noqa: PLC0415 - slow to load; most times nothing is new
-        from rigctl.store.rundir import RunDir  # noqa: PLC0415
-
-        key = {"root": self._root, "folder": folder}
-        one = RunDir(self.runs / folder)
-        try:
-            run_id, found = one.run_id, scan(one)
-        except UsageError as error:
-            work.unreadable.append((folder, error.message))
-            log.warning("%s is left out of the index: %s", folder, error.message)
-            return [{**key, "stamp": stamp, "run_id": folder, "unreadable": error.message}], [], []
-        (work.added if new else work.changed).append(folder)
-        pasts = [
-            {
-                **key,
-                "rig": rig.rig,
-                "kind": rig.kind,
-                "ended_at": rig.ended_at,
-                "verdict": rig.verdict.value if rig.verdict is not None else None,
-                "cause": _first_cause(rig),
-                "judged": rig.verdict is not None,
-                "accepted": rig.accepted,
-                "baseline": rig.accepted and rig.burnt and rig.known,
-                "document": document(rig),
-            }
-            for rig in found.pasts
-        ]
-        points = [
-            {
-                **key,
-                "rig": rig,
-                "check_id": figure.check,
-                "subject": figure.subject,
-                "ended_at": figure.ended_at,
-                "profile": figure.profile,
-                "slot": figure.slot,
-                "uuid": figure.uuid,
-                "found": figure.found,
-                "unit": figure.unit,
-                "verdict": figure.verdict.value,
-                "limit_value": figure.limit,
-            }
-            for rig, figures in found.points.items()
-            for figure in figures
-        ]
-        return [{**key, "stamp": stamp, "run_id": run_id, "unreadable": None}], pasts, points
-
-
-class _Asked:
-    """A connection in a transaction, whose complaints are ours."""
-
-    def __init__(self, engine: Engine, *, writes: bool = False) -> None:
-        self._engine = engine
-        self._connection = engine.connect().execution_options(rigctl_writes=writes)
-
-    def __enter__(self) -> Connection:
-        self._connection.begin()
-        return self._connection
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        with self._connection:
-            if error is None:
-                self._connection.commit()
-        if isinstance(error, DBAPIError):
-            raise unusable(self._engine, error) from error
-
-
-def _first_cause(rig: Past) -> str | None:
-    if not rig.causes:
-        return None
-    first = rig.causes[0]
-    return f"{first.check}[{first.subject}]: {first.reason}"
+    def _reading(self) -> Asked:
+        return Asked(self._engine)
 
 
 def _decided(document: str, counts: bool, decision: BaselineDecision) -> bool:

@@ -16,6 +16,7 @@ from rigctl.store.index.tables import HEAD
 
 if TYPE_CHECKING:
     from pathlib import Path
+    from types import TracebackType
 
     from sqlalchemy import Connection, Engine
 
@@ -52,6 +53,25 @@ def open_engine(runs: Path, url: str | None) -> tuple[Engine, str]:
         engine.dispose()
         raise unusable(engine, error) from error
     return engine, root
+
+
+class Asked:
+    """A connection in a transaction, whose complaints are ours."""
+
+    def __init__(self, engine: Engine, *, writes: bool = False) -> None:
+        self._engine = engine
+        self._connection = engine.connect().execution_options(rigctl_writes=writes)
+
+    def __enter__(self) -> Connection:
+        self._connection.begin()
+        return self._connection
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        with self._connection:
+            if error is None:
+                self._connection.commit()
+        if isinstance(error, DBAPIError):
+            raise unusable(self._engine, error) from error
 
 
 def own_url(runs: Path) -> str:
