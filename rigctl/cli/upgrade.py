@@ -1,4 +1,4 @@
-"""`rigctl upgrade`: drivers, toolkits and PyTorch over rigs in use, one canary first, and back if it fails."""
+"""`rigctl upgrade`: drivers, toolkits, PyTorch and kernels over rigs in use, one canary first, and back if it fails."""
 
 from __future__ import annotations
 
@@ -41,6 +41,10 @@ DriverOpt = Annotated[
 ]
 CudaOpt = Annotated[str | None, typer.Option("--cuda", metavar="VERSION", help="A CUDA toolkit, such as 12.2.")]
 TorchOpt = Annotated[str | None, typer.Option("--torch", metavar="VERSION", help="A PyTorch, such as 2.1.2.")]
+KernelOpt = Annotated[
+    str | None,
+    typer.Option("--kernel", metavar="VERSION", help="A kernel, such as 5.15.0-105-generic; older ones too."),
+]
 CanaryOpt = Annotated[str | None, typer.Option("--canary", metavar="RIG", help="This rig first. [default: least busy]")]
 OutOpt = Annotated[
     str, typer.Option("--max-unavailable", metavar="N|P%", help="So many rigs out of use at once, at most.")
@@ -67,6 +71,7 @@ def upgrade_command(
     driver: DriverOpt = None,
     cuda: CudaOpt = None,
     torch: TorchOpt = None,
+    kernel: KernelOpt = None,
     canary: CanaryOpt = None,
     max_unavailable: OutOpt = "1",
     max_failures: FailuresOpt = 0,
@@ -88,7 +93,7 @@ def upgrade_command(
     from rigctl.upgrade.start import UpgradeOptions  # noqa: PLC0415
 
     options = UpgradeOptions(
-        wishes=Wishes(driver=driver, cuda=cuda, torch=torch),
+        wishes=Wishes(driver=driver, cuda=cuda, torch=torch, kernel=kernel),
         inventory=inventory,
         runs=runs,
         rigs=rigs,

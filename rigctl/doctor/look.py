@@ -83,8 +83,9 @@ def cloud_init() -> str:
 def next_kernel(running: str) -> str:
     """The kernel that the next boot takes: what GRUB was told, else the newest in /boot, else the running one."""
     saved = dict(re.findall(r"^(\w+)=(.*)$", text_of("/boot/grub/grubenv"), re.MULTILINE))
-    follows_saved = re.search(r"^GRUB_DEFAULT=['\"]?saved", text_of("/etc/default/grub"), re.MULTILINE)
-    named = saved.get("next_entry") or (saved.get("saved_entry", "") if follows_saved else "")
+    settings = [text_of("/etc/default/grub"), *map(text_of, sorted(Path("/etc/default/grub.d").glob("*.cfg")))]
+    default = ["0", *re.findall(r"^GRUB_DEFAULT=['\"]?([^'\"\n]*)", "\n".join(settings), re.MULTILINE)][-1]
+    named = saved.get("next_entry") or (saved.get("saved_entry", "") if default == "saved" else default)
     found = re.search(r"gnulinux-(\d[^ >]*?)-(?:advanced|recovery)|, with Linux (\d\S*)", named)
     if found:
         return found.group(1) or found.group(2)

@@ -29,16 +29,17 @@ main(sys.argv[1])
 
 
 def script() -> bytes:
-    """Return the whole program as Python reads it from standard input, with the roles' scripts that choose a driver."""
+    """Return the program as Python reads it from standard input, with the roles' scripts of drivers and kernels."""
     folder, roles = files("rigctl.upgrade") / "on_rig", assets.roles_dir()
-    driver = {path.stem: path.read_text(encoding="utf-8") for path in (roles / "nvidia_driver" / "files").glob("*.py")}
+    scripts = [path for role in ("nvidia_driver", "kernel") for path in (roles / role / "files").glob("*.py")]
+    choosing = {path.stem: path.read_text(encoding="utf-8") for path in scripts}
     restart = {"reboot_look": (roles / "reboot" / "files" / "look.py").read_text(encoding="utf-8")}
     own = {
         "on_rig" if path.name == "__init__.py" else f"on_rig.{path.name.removesuffix('.py')}": path.read_text("utf-8")
         for path in folder.iterdir()
         if path.name.endswith(".py")
     }
-    return f"_SOURCES = {driver | restart | own!r}\n{_PRELUDE}".encode()
+    return f"_SOURCES = {choosing | restart | own!r}\n{_PRELUDE}".encode()
 
 
 def ask(connection: Commands, request: dict[str, Any], timeout_s: float) -> dict[str, Any]:

@@ -98,6 +98,7 @@ def all_differences(before: Capture, after: Capture) -> tuple[str, ...]:
         for what, had, has in (
             ("the running kernel", before.kernel, after.kernel),
             ("the loaded driver", before.loaded, after.loaded),
+            ("what GRUB has saved", before.grub_saved, after.grub_saved if before.grub_saved is not None else None),
         )
         if had != has
     ]

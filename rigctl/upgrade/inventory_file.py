@@ -39,6 +39,8 @@ def wished_variables(wishes: Wishes) -> dict[str, str]:
         variables["pytorch_version"] = version
         if build:
             variables["pytorch_build"] = build
+    if wishes.kernel is not None:
+        variables["kernel_version"] = wishes.kernel
     return variables
 
 

@@ -218,7 +218,10 @@ class Machine:
         return {}
 
     def _verify(self) -> dict[str, Any]:
-        differences = identity_differences(self._captured(), self._look("after"))
+        seen = self._look("after")
+        if self.rules.wishes.kernel not in (None, seen.kernel):
+            raise StepFailed(f"the kernel {self.rules.wishes.kernel} was asked for, and {seen.kernel} runs")
+        differences = identity_differences(self._captured(), seen)
         if differences:
             raise StepFailed(f"not the rig it was: {'; '.join(differences)}")
         began = time.monotonic()

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from rigctl.upgrade.port import Drain
 
 _DRIVER = re.compile(r"([0-9]{3})(\.[0-9][0-9A-Za-z.]*)?")
+_KERNEL = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+-[0-9][0-9A-Za-z.+~]*(-[0-9a-z]+)+")
+"""A release with its flavour, as the role `kernel` takes it."""
 
 
 @dataclass(frozen=True)
@@ -91,10 +93,17 @@ def check_wishes(wishes: Wishes) -> None:
         UsageError: nothing is wished, or a version does not exist; with the nearest ones.
     """
     if not wishes.words:
-        raise UsageError("nothing to upgrade to", "say --driver 535, --cuda 12.2 or --torch 2.1.2")
+        raise UsageError(
+            "nothing to upgrade to", "say --driver 535, --cuda 12.2, --torch 2.1.2 or --kernel 5.15.0-105-generic"
+        )
     if wishes.driver is not None and not _DRIVER.fullmatch(wishes.driver):
         raise UsageError(
             f"--driver {wishes.driver!r} is no driver", "a branch such as 535, or a version such as 535.129.03"
+        )
+    if wishes.kernel is not None and not _KERNEL.fullmatch(wishes.kernel):
+        raise UsageError(
+            f"--kernel {wishes.kernel!r} is no kernel",
+            "name it as `uname -r` does, such as 5.15.0-105-generic or 6.1.0-18-amd64",
         )
     branch = (wishes.driver or "").partition(".")[0]
     compat.look_up(compat.Asked(driver=branch, cuda=wishes.cuda or "", torch=wishes.torch or ""))

@@ -8,7 +8,7 @@ import yaml
 ROOT = Path(__file__).parents[2]
 ROLES = ROOT / "roles"
 PAGE = ROOT / "docs" / "roles.md"
-ORDER = ("compat", "base", "nvidia_driver", "cuda", "pytorch", "container_toolkit", "gpu_burn", "cpu_burn")
+ORDER = ("compat", "base", "kernel", "nvidia_driver", "cuda", "pytorch", "container_toolkit", "gpu_burn", "cpu_burn")
 """As `playbooks/site.yml` calls them."""
 BY_OTHERS = ("reboot",)
 """Roles that other roles call."""
@@ -34,7 +34,7 @@ A task costs time on every rig even where it is skipped, so checks of variables 
 and is seldom to be done (installing, compiling, trying) is a file that is included only then.
 
 Each role works by itself, without rigctl and without the others. Copy its folder; along with `cuda` and `pytorch` copy
-`compat`, along with `nvidia_driver` both `compat` and `reboot`:
+`compat`, along with `nvidia_driver` both `compat` and `reboot`, along with `kernel` both `nvidia_driver` and `reboot`:
 
 ```yaml
 - hosts: all

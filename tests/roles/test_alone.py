@@ -17,11 +17,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 ANSIBLE = ROOT / ".venv" / "bin" / "ansible-playbook"
-BESIDE = {"nvidia_driver": ["compat", "reboot"], "cuda": ["compat"], "pytorch": ["compat"]}
+BESIDE = {
+    "kernel": ["nvidia_driver", "reboot"], "nvidia_driver": ["compat", "reboot"], "cuda": ["compat"],
+    "pytorch": ["compat"],
+}  # fmt: skip
 """Roles that a role takes along; its README says so."""
 
 ORDER = (
-    "compat", "cpu_burn", "pytorch", "container_toolkit", "cuda", "nvidia_driver", "gpu_burn", "base", "reboot",
+    "compat", "cpu_burn", "pytorch", "container_toolkit", "cuda", "nvidia_driver", "gpu_burn", "base", "kernel",
+    "reboot",
 )  # fmt: skip
 """No role may lean on `base`; only the GPU burner needs what others bring: a toolkit, and cards to build for."""
 

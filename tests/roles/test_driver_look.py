@@ -106,7 +106,7 @@ def apt(monkeypatch):
         return (0, answers["show"]) if argv[:2] == ("apt-cache", "show") else answers["simulation"]
 
     monkeypatch.setattr(offers, "run", run)
-    monkeypatch.setattr(offers, "look_at_kernels", lambda: [KERNEL])
+    monkeypatch.setattr(offers, "look_at_kernels", lambda _wished: [KERNEL])
     return answers
 
 
@@ -369,7 +369,7 @@ OFFERED = "x:\n  Version table:\n     1 500\n        500 file:/srv/cuda  Package
 def test_headers_and_the_kernel_s_own_compiler_come_along(apt, monkeypatch):
     newer = {**KERNEL, "release": "6.5.0-45-generic", "headers": False, "compiler": 12, "compiler_present": False,
              "compiler_too_old": True}  # fmt: skip
-    monkeypatch.setattr(offers, "look_at_kernels", lambda: [KERNEL, newer])
+    monkeypatch.setattr(offers, "look_at_kernels", lambda _wished: [KERNEL, newer])
     apt.update({"simulation": (0, ALL_REAL), "linux-headers-6.5.0-45-generic": OFFERED, "gcc-12": OFFERED})
     found = offers.look_at_offers(AUTO)
     assert found["transaction"][1:] == ["gcc-12", "linux-headers-6.5.0-45-generic"]

@@ -32,12 +32,16 @@ def test_the_newest_kernel_boots_next(tmp_path):
     for release in ("6.5.0-45-generic", "5.15.0-91-generic", "6.5.0-9-generic"):
         (tmp_path / f"vmlinuz-{release}").touch()
     assert kernels.kernels(tmp_path) == [os.uname().release, "6.5.0-45-generic"]
+    assert kernels.kernels(tmp_path, "6.5.0-9-generic") == [os.uname().release, "6.5.0-9-generic"]
+    assert kernels.kernels(tmp_path, "6.8.0-40-generic") == [os.uname().release, "6.5.0-45-generic"]
 
 
 def test_a_module_that_is_missing_is_built_and_what_is_left_is_said(monkeypatch):
     modules = {"A": "515.1", "B": "", "C": "510.2"}
     monkeypatch.setattr(
-        kernels, "look_at_kernels", lambda: [{"release": name, "module": found} for name, found in modules.items()]
+        kernels,
+        "look_at_kernels",
+        lambda _wished: [{"release": name, "module": found} for name, found in modules.items()],
     )
 
     def run(*argv, timeout_s=60):

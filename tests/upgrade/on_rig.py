@@ -143,7 +143,11 @@ class RigInUse:
 
     def put(self, text: str, path: str) -> None:
         """Write a file there as root."""
-        self.ssh(f"echo {base64.b64encode(text.encode()).decode()} | base64 -d | sudo tee {path} >/dev/null")
+        self.put_bytes(text.encode(), path)
+
+    def put_bytes(self, data: bytes, path: str) -> None:
+        """The same for what is no text."""
+        self.ssh(f"echo {base64.b64encode(data).decode()} | base64 -d | sudo tee {path} >/dev/null")
 
     def loaded(self) -> str:
         return self.ssh("cat /sys/module/nvidia/version")

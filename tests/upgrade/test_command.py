@@ -171,6 +171,7 @@ def test_abort_of_a_run_that_has_ended_changes_nothing(park, capsys):
         (("--driver", "five"), "'five' is no driver", "a branch such as 535"),
         (("--cuda", "12.99"), "12.99", "12."),
         (("--torch", "2.0.9"), "2.0.9", "2.0.1"),
+        (("--kernel", "5.15"), "--kernel '5.15' is no kernel", "5.15.0-105-generic"),
         (("--driver", "535", "--canary", "rig9"), "--canary rig9 is not among the rigs", "rig1, rig2, rig3"),
         (("--driver", "535", "--max-unavailable", "0"), "no rig could be upgraded", "from 1 to 3"),
         (("--driver", "535", "--max-unavailable", "4"), "there are 3 rigs", "from 1 to 3"),

@@ -114,6 +114,10 @@ def restore(run_id: str, before: dict[str, Any]) -> dict[str, Any]:
     must("ldconfig")
     if changed and shutil.which("update-initramfs"):
         must("update-initramfs", "-u", timeout_s=APT_S)
+    put_grub_back(before.get("grub_saved"))
+    if before.get("kernel", os.uname().release) != os.uname().release and shutil.which("dkms"):
+        # The packages built for the running kernel, which is not the one that the rig goes back to.
+        run("dkms", "autoinstall", "-k", before["kernel"], timeout_s=APT_S)
     must("systemctl", "daemon-reload")
     return {"changed": changed}
 
@@ -179,6 +183,16 @@ def put_files_back(before: dict[str, str | None], root: str = "/") -> None:
             part.write_bytes(base64.b64decode(content))
             part.chmod(target.stat().st_mode & 0o7777 if target.exists() else 0o644)
             part.replace(target)
+
+
+def put_grub_back(saved: str | None) -> None:
+    """Have GRUB start what it started: its menu by the settings that are back, and its saved entry. None: let it be."""
+    if not shutil.which("update-grub"):
+        return
+    must("update-grub", timeout_s=APT_S)
+    must("grub-editenv", "-", "unset", "next_entry")  # a trial that was prepared and not begun
+    if saved is not None:
+        must("grub-editenv", "-", *(("set", f"saved_entry={saved}") if saved else ("unset", "saved_entry")))
 
 
 def put_folder_back(copy: Path) -> None:

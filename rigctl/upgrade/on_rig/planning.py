@@ -1,6 +1,6 @@
-"""What a driver would bring to this rig, by the role's own choice; and whether the rig would survive a restart.
+"""What a driver or a kernel would bring to this rig, by the roles' own choice; and whether it would survive a restart.
 
-The scripts of the roles `nvidia_driver` and `reboot` are sent along; nothing but package lists is changed.
+The scripts of the roles `nvidia_driver`, `kernel` and `reboot` are sent along; nothing but package lists is changed.
 """
 
 import re
@@ -19,25 +19,34 @@ _FETCHED = re.compile(r"^'[^']*' (\S+)_[^_]*_[^_]*\.deb (\d+)")
 APT_S = 300
 
 
-def plan(driver: dict[str, Any] | None) -> dict[str, Any]:
-    """Say what the driver's role would do for these wishes (None: the driver stays), and what stands in its way."""
+def plan(driver: dict[str, Any] | None, kernel: dict[str, str] | None = None) -> dict[str, Any]:
+    """Say what the roles would do for these wishes (None: that stays as it is), and what stands in their way."""
     looked = import_module("reboot_look").look()
     risks = [f"{one['risk']}: {one['found']}; {one['remedy']}" for one in looked["risks"]]
-    if driver is None:
-        return {"offer": None, "packages": [], "risks": risks}
-    offer = import_module("offers").look_at_offers(driver)
-    packages = simulated(offer["transaction"], offer["preferences"]) if offer["to_install"] else []
-    return {"offer": offer, "packages": packages, "risks": risks}
+    packages, of_kernel, offer = [], None, None
+    if kernel is not None:
+        of_kernel = import_module("kernel_offer").look_at_kernel(kernel)
+        wanted = [] if of_kernel["refusal"] else of_kernel["transaction"]
+        packages += simulated(wanted) if wanted else []
+    if driver is not None:
+        offer = import_module("offers").look_at_offers(driver)
+        packages += simulated(offer["transaction"], offer["preferences"]) if offer["to_install"] else []
+    once = {one["name"]: one for one in packages}
+    return {"offer": offer, "kernel": of_kernel, "packages": list(once.values()), "risks": risks}
 
 
-def simulated(words: list[str], pins: str) -> list[dict[str, Any]]:
-    """Each package of the transaction: `version` (empty: it goes), `before` (empty: it is new), `bytes` to fetch."""
+def simulated(words: list[str], pins: str | None = None) -> list[dict[str, Any]]:
+    """Each package of the transaction: `version` (empty: it goes), `before` (empty: it is new), `bytes` to fetch.
+
+    `pins` stand in for the driver's own preferences; None: these stay as they are.
+    """
     own = Path("/etc/apt/preferences.d/gpu-rig-nvidia-driver")
     with tempfile.TemporaryDirectory() as parts:
         for path in own.parent.iterdir():
-            if path != own and path.is_file():
+            if path.is_file():
                 shutil.copy(path, parts)
-        Path(parts, own.name).write_text(pins + "\n", encoding="utf-8")
+        if pins is not None:
+            Path(parts, own.name).write_text(pins + "\n", encoding="utf-8")
         settings = (
             "-o", f"Dir::Etc::PreferencesParts={parts}", "--no-install-recommends", "--allow-downgrades",
             "--allow-change-held-packages",

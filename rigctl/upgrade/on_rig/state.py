@@ -2,6 +2,7 @@
 
 import base64
 import os
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -87,6 +88,14 @@ def loaded_driver() -> str:
     return path.read_text(encoding="ascii").strip() if path.is_file() else ""
 
 
+def grub_saved(environment: str = "/boot/grub/grubenv") -> str:
+    """The menu entry that GRUB has saved; empty where there is none. What else stands there changes with a start."""
+    path = Path(environment)
+    text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+    found = re.search(r"^saved_entry=(.*)$", text, re.MULTILINE)
+    return found.group(1) if found else ""
+
+
 def containers() -> list[str]:
     """Running containers that start by themselves, as `runtime name`."""
     found = []
@@ -107,5 +116,6 @@ def capture() -> dict[str, Any]:
         "loaded": loaded_driver(),
         "packages": packages(),
         "files": files(),
+        "grub_saved": grub_saved(),
         "containers": containers(),
     }

@@ -1,8 +1,9 @@
 """The kernels that may boot on a rig, and whether each has the driver's module.
 
 Runs on the rig with the system's Python (3.10 or newer, standard library only) and prints one JSON object. Its one
-argument are wishes as JSON: driver (the version that every kernel shall have a module of). It has DKMS build what is
-missing; the functions are also used by the script that chooses the driver.
+argument are wishes as JSON: driver (the version that every kernel shall have a module of), kernel (the one that is to
+run; empty for whichever boots). It has DKMS build what is missing; the functions are also used by the script that
+chooses the driver.
 """
 
 import json
@@ -28,10 +29,14 @@ def version_key(text: str) -> list[int]:
     return [int(number) for number in re.findall(r"\d+", text)]
 
 
-def kernels(boot: Path = Path("/boot")) -> list[str]:
-    """The running kernel, and the one that boots next: the newest in /boot, as GRUB has it by default."""
+def kernels(boot: Path = Path("/boot"), wished: str = "") -> list[str]:
+    """The running kernel, and the one that boots next: the wished one where it is installed, else the newest in /boot.
+
+    The newest is what GRUB has by default; role `kernel` tells it the wished one.
+    """
     installed = sorted((path.name.removeprefix("vmlinuz-") for path in boot.glob("vmlinuz-*")), key=version_key)
-    return list(dict.fromkeys([os.uname().release, *installed[-1:]]))
+    coming = [wished] if wished in installed else installed[-1:]
+    return list(dict.fromkeys([os.uname().release, *coming]))
 
 
 def compiler_of(kernel: str) -> int | None:
@@ -52,11 +57,11 @@ def own_compiler() -> int | None:
     return int(found.group()) if found else None
 
 
-def look_at_kernels() -> list[dict[str, Any]]:
+def look_at_kernels(wished: str = "") -> list[dict[str, Any]]:
     """Each kernel that may boot: its release, headers, compiler, and the version of its NVIDIA module."""
     default = own_compiler()
     looked = []
-    for release in kernels():
+    for release in kernels(wished=wished):
         compiler = compiler_of(release)
         present = compiler in {None, default} or shutil.which(f"gcc-{compiler}") is not None
         answers = [run("modinfo", "-k", release, "-F", "version", name) for name in MODULE_NAMES]
@@ -91,17 +96,18 @@ def why_not_built(driver: str, kept_log: Path = KEPT_LOG) -> str:
     return f"Bad return status for module build on kernel: {named} ({errors}). Consult {kept_log} for the rest"
 
 
-def build(driver: str) -> dict[str, Any]:
+def build(driver: str, wished: str = "") -> dict[str, Any]:
     """Have DKMS build the module of `driver` where a kernel lacks it, and say which kernels still do."""
-    lacking = [kernel for kernel in look_at_kernels() if kernel["module"] != driver]
+    lacking = [kernel for kernel in look_at_kernels(wished) if kernel["module"] != driver]
     said = ""
     for kernel in lacking:
         said = run("dkms", "autoinstall", "-k", kernel["release"], timeout_s=BUILD_TIMEOUT_S)[1] or said
-    left = [kernel["release"] for kernel in look_at_kernels() if kernel["module"] != driver]
+    left = [kernel["release"] for kernel in look_at_kernels(wished) if kernel["module"] != driver]
     built = [kernel["release"] for kernel in lacking if kernel["release"] not in left]
     words = " ".join(said.split())[-300:]
     return {"built": built, "left": left, "why": (why_not_built(driver) or words) if left else ""}
 
 
 if __name__ == "__main__":
-    json.dump(build(json.loads(sys.argv[1])["driver"]), sys.stdout)
+    asked = json.loads(sys.argv[1])
+    json.dump(build(asked["driver"], asked["kernel"]), sys.stdout)

@@ -2,7 +2,7 @@
 
 Runs on the rig with the system's Python (3.10 or newer, standard library only), changes nothing but package lists that
 were never read, and prints one JSON object. Its one argument are the role's wishes as JSON: branch, version, source,
-flavour, modules, known_bad.
+flavour, modules, known_bad, and kernel (the one that is to run; left out or empty for whichever boots).
 """
 
 import json
@@ -146,7 +146,7 @@ def moved(wishes: dict[str, Any], top: list[str], target: str, status: str) -> l
 def look_at_offers(wishes: dict[str, Any]) -> dict[str, Any]:
     """What the package sources offer for the branch, and what the installation would do."""
     read_lists()
-    kernels = look_at_kernels()
+    kernels = look_at_kernels(wishes.get("kernel", ""))
     wishes = on_this_system(wishes)
     top = top_packages(wishes, [kernel["release"] for kernel in kernels])
     policy = run("apt-cache", "policy")[1]
