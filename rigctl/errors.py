@@ -47,6 +47,10 @@ class UsageError(RigctlError):
     exit_code = ExitCode.USAGE
 
 
+class NoRoom(RigctlError):
+    """The controller's own disk is full; what was fsynced before is still there."""
+
+
 class ChangeIncomplete(RigctlError):
     """A provisioning or an upgrade did not reach its end."""
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NoReturn
 import typer
 
 from rigctl.cli.common import console, emit_json
-from rigctl.errors import ExitCode
+from rigctl.errors import ExitCode, NoRoom
 
 if TYPE_CHECKING:
     from rigctl.accept import AcceptOptions, UnderWay
@@ -27,7 +27,7 @@ def carry_and_tell(options: AcceptOptions, run_dir: RunDir, *, as_json: bool) ->
     try:
         with watch(progress, console):
             outcome = carry_out(options, run_dir, progress)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, NoRoom):
         _tell_stopped(run_dir, as_json=as_json)
         for sentence in left_acceptance(run_dir, names):
             console.print(sentence, markup=False, soft_wrap=True)

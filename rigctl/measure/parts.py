@@ -27,8 +27,10 @@ KEPT, HOME = "plan_kept", "plan_home"
 """Events of the journal: a plan is in the run directory; everything that it left on the rig is here."""
 SET_ASIDE = "set_aside"
 """Folder of a rig's files as they were before a cut step was taken out of them."""
-LOST = "controller_lost"
-"""Why a guard stops a burn of which nobody asks any more."""
+LOST, ASKED = "controller_lost", "asked"
+"""Why a guard stops a burn: nobody asks for it any more; somebody wants it ended."""
+NO_ROOM = "the controller has no room left"
+"""What a controller says that has to leave a run which is worth finishing."""
 
 
 @dataclass(frozen=True)
@@ -98,14 +100,17 @@ def held(folder: Path) -> dict[str, int]:
 
 
 def rest_of(folder: Path, part: Part) -> list[dict[str, Any]]:
-    """Return the steps of a plan that its guard left out because nobody asked any more; none for other reasons.
+    """Return the steps of a plan that its guard left out for want of a controller; none for other reasons.
 
     The step in which it stopped is among them: half a burn shows nothing.
     """
     events = read_lines(_as_it_was(folder, part) / EVENTS, RigEvent)
     own = [one for one in events if one.part == part.number]
     stopped = next((one for one in own if one.event == "guard_stopped"), None)
-    if stopped is None or stopped.detail.get("reason") != LOST or not any(e.event == "plan_finished" for e in own):
+    if stopped is None or not any(event.event == "plan_finished" for event in own):
+        return []
+    reason, found = stopped.detail.get("reason"), stopped.detail.get("found")
+    if reason != LOST and (reason, found) != (ASKED, NO_ROOM):
         return []
     done = {one.step for one in own if one.event == "step_finished" and one.step != stopped.step}
     return [step for step in part.plan["steps"] if step["name"] not in done]

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from rigctl.checks import power, software, topology
 from rigctl.checks.clock import CLOCK
 from rigctl.checks.probes import PROBES
-from rigctl.errors import CommandFailed, RigBusy, RigctlError, RigError
+from rigctl.errors import CommandFailed, NoRoom, RigBusy, RigctlError, RigError
 from rigctl.measure import parts
 from rigctl.measure.carry import STOP_TIMEOUT_S, Carrying, Detached, still_running
 from rigctl.measure.claim import Claim
@@ -100,6 +100,10 @@ class RigMeasurement:
             self._measure(session)
         except RigBusy as error:
             self._left_out(error)
+        except NoRoom:
+            # No outcome: it is worth finishing once there is room again.
+            self._leave(session, parts.NO_ROOM)
+            raise
         except RigctlError as error:
             if self._goes_on_alone(error):
                 return self._left_alone(error)
@@ -295,15 +299,13 @@ class RigMeasurement:
         self.run_dir.write_json_atomic(f"{self.rig.name}/{CLOCK}", clocks)
         self._ended(kernel_read=read)
 
-    def _leave(self, session: RigSession | None) -> None:
+    def _leave(self, session: RigSession | None, reason: str = "asked by the controller") -> None:
         """Stop what runs on the rig, where it can still be told; else its own guard does, and the outcome says so."""
         part = self._carrying.under_way if self._carrying is not None else None
         if session is None or part is None or part.detached:
             return
         try:
-            reply = session.call(
-                "stop", "--run", part.on_rig, "--reason", "asked by the controller", timeout_s=STOP_TIMEOUT_S
-            )
+            reply = session.call("stop", "--run", part.on_rig, "--reason", reason, timeout_s=STOP_TIMEOUT_S)
         except Exception as error:  # noqa: BLE001 - whatever it is, the rig's own guard stops the burn, and people are told
             seconds = self.profile.controller_lost_s
             told = error.message if isinstance(error, RigctlError) else repr(error)

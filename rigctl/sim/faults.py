@@ -140,7 +140,11 @@ _OTHERS = (
         "The rig's clock goes fast: it is seconds ahead.",
         found_by=("kernel.clock",),
         exit_code=1,
-        parameters=(Parameter("seconds", default=30, low=1, high=86_400, summary="how far ahead, seconds"),),
+        parameters=(
+            Parameter(
+                "seconds", default=30, low=-86_400, high=86_400, summary="how far ahead, seconds; -3600: an hour behind"
+            ),
+        ),
     ),
     FaultInfo(
         "ssh_down",

@@ -7,7 +7,7 @@ import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from rigctl.errors import RigctlError, UsageError
+from rigctl.errors import NoRoom, RigctlError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,14 +23,15 @@ def writing(path: Path) -> Iterator[None]:
 
     Raises:
         UsageError: the place cannot be written at all (absent, rights, read-only, a file in the way).
-        RigctlError: the disk is full or broken; what was fsynced before is still there.
+        NoRoom: the disk is full; what was fsynced before is still there.
+        RigctlError: the disk is broken.
     """
     try:
         yield
     except OSError as reason:
         what = reason.strerror or str(reason)
         if reason.errno in _FULL:
-            raise RigctlError(
+            raise NoRoom(
                 f"no room left to write {path}: {what}",
                 "free some space (rigctl keeps what was written so far), or put runs elsewhere with --runs DIR",
             ) from reason

@@ -13,7 +13,7 @@ import pytest
 import rigctl
 from rigctl.accept import AcceptOptions, carry_out, start_run
 from rigctl.cli.app import main
-from rigctl.errors import RigctlError, RigUnreachable
+from rigctl.errors import NoRoom, RigUnreachable
 from rigctl.left import left_runs
 from rigctl.measure.claim import Claim
 from rigctl.measure.progress import Progress
@@ -192,24 +192,28 @@ def test_a_rig_that_collect_does_not_reach_is_collected_by_the_next_one(fleet, m
     assert {found[f"{name} measure.reached[rig]"] for name in NAMES} == {Verdict.PASS}
 
 
-def test_a_full_disk_here_stops_the_rigs_and_loses_nothing_that_was_written(fleet, monkeypatch, capsys):
+def test_a_full_disk_here_stops_the_rigs_and_with_some_room_the_run_is_finished(fleet, monkeypatch, capsys):
     wanted = verdicts(whole(fleet))
     append, written = store.append_durably, []
 
     def full(path, data, **more):
         if len(written) > 40 and path.name == "telemetry.jsonl":
-            raise RigctlError(f"no room left to write {path}", "free some space")
+            raise NoRoom(f"no room left to write {path.name}", "free some space")
         written.append(path)
         append(path, data, **more)
 
+    capsys.readouterr()
     with monkeypatch.context() as patch:
         patch.setattr(store, "append_durably", full)
-        fleet.rigctl("accept")
+        assert fleet.rigctl("accept") == 3
     run_id = list_runs(fleet.runs)[-1]
-    said = [one for rig in RunDir(fleet.runs / run_id).read_record().rigs for one in rig.verdicts]
-    assert any(one.check == "measure.reached" and "no room left" in one.reason for one in said)
-    assert {name: [*rig.stopped] for name, rig in fleet.rigs.items()} == {name: [run_id] for name in NAMES}
-    assert verdicts(whole(fleet)) == wanted  # with some room again
+    said = capsys.readouterr().err
+    assert f"acceptance {run_id} was left in the middle" in said
+    assert said.splitlines()[-2:] == ["error: no room left to write telemetry.jsonl", "hint: free some space"]
+    assert {name: rig.stopped for name, rig in fleet.rigs.items()} == {name: [run_id] for name in NAMES}
+    assert not RunDir(fleet.runs / run_id).has_record
+    fleet.rigctl("accept", "--resume", run_id)
+    assert verdicts(RunDir(fleet.runs / run_id).read_record()) == wanted
 
 
 def test_a_controller_whose_clock_is_set_back_an_hour_judges_the_same(fleet, monkeypatch):

@@ -125,6 +125,7 @@ class GuardedRig:
     def _stop(self, run_id: str, args: tuple[str, ...]) -> dict[str, Any]:
         if "--reason" in args:
             self.stopped.append(run_id)
+            self.silence("asked", args[args.index("--reason") + 1])
         return {"was_active": False, "left_running": []}
 
     def _poll(self, run_id: str, args: tuple[str, ...]) -> dict[str, Any]:
@@ -153,7 +154,7 @@ class GuardedRig:
         told.end()
         return told.lines
 
-    def silence(self) -> None:
+    def silence(self, reason: str = "controller_lost", found: object = 60.1) -> None:
         """Nobody asks any more: what is under way is stopped by its guard, which writes its last words."""
         for plan in self.plans.values():
             if not plan.coming:
@@ -168,7 +169,7 @@ class GuardedRig:
                 continue
             self.clock_s += 50
             told = Told(self.clock_s, len(events), plan.files.get("telemetry.jsonl", b"").count(b"\n"))
-            told.event("guard_stopped", begun[0] if begun else "after", reason="controller_lost")
+            told.event("guard_stopped", begun[0] if begun else "after", reason=reason, found=found)
             for step in begun:
                 told.event("step_finished", step)
             told.end()

@@ -36,7 +36,7 @@ PROFILES = {
         "long": (0, 60, 0, False, 10),
         "rest": (0, 0, 0, False, 60),
         "settle": (0, 30, 0, False, 60),
-        "short": (2, 7, 4, False, 12),
+        "short": (4, 20, 6, False, 10),
     }.items()
 }
 
@@ -59,9 +59,9 @@ class Fleet:
             stdin=subprocess.DEVNULL,
         )
 
-    def accept(self, profile: str, *words: str) -> Accepted:
-        inventory = str(self.state.inventory)
-        done = self.rigctl("accept", *words, "-i", inventory, "--runs", str(self.runs), "--profile", profile, "--json")
+    def accept(self, profile: str, *words: str, timeout_s: float = 400) -> Accepted:
+        where = ("-i", str(self.state.inventory), "--runs", str(self.runs))
+        done = self.rigctl("accept", *words, *where, "--profile", profile, "--json", timeout_s=timeout_s)
         assert done.stdout, done.stderr
         return Accepted(done.returncode, json.loads(done.stdout), self.runs, done.stderr)
 

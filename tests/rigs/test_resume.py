@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.rigs, pytest.mark.timeout(300, func_only=True)]
 RIGS = ("rig1", "rig2")
 STEPS = ["idle", "cpu_burn", "gpu_burn", "all_burn"]
-LOST_S = 12
+LOST_S = 10
 """controller_lost_s of the profile."""
 AT_WORK = "pgrep -x gpu_burn; pgrep -x stress-ng; systemctl list-units --plain --no-legend 'rigctl-*.service'"
 

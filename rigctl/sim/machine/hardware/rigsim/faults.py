@@ -390,7 +390,7 @@ def check_parameters(info: FaultInfo, parameters: dict[str, str]) -> dict[str, i
     values = {}
     for parameter in info.parameters:
         text = parameters.get(parameter.name, str(parameter.default))
-        if not text.isdigit() or not parameter.low <= int(text) <= parameter.high:
+        if not text.removeprefix("-").isdigit() or not parameter.low <= int(text) <= parameter.high:
             allowed = f"{parameter.low} to {parameter.high}"
             raise FaultError(f"{info.name}: {parameter.name}={text}: must be a whole number from {allowed}")
         values[parameter.name] = int(text)
