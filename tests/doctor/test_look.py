@@ -69,6 +69,9 @@ def test_next_kernel_that_grub_was_told(monkeypatch: pytest.MonkeyPatch) -> None
     title = "Advanced options for Ubuntu>Ubuntu, with Linux 6.5.0-45-generic"
     grub(monkeypatch, grubenv=f"saved_entry={title}\n", grub="GRUB_DEFAULT=saved\n")
     assert look.next_kernel("5.15.0-91-generic") == "6.5.0-45-generic"
+    named = "gnulinux-advanced-1f>gnulinux-5.15.0-76-generic-advanced-1f"
+    grub(monkeypatch, grubenv=f"saved_entry={title}\n", grub=f'GRUB_DEFAULT=saved\nGRUB_DEFAULT="{named}"\n')
+    assert look.next_kernel("5.15.0-91-generic") == "5.15.0-76-generic"
 
 
 def test_a_saved_entry_counts_only_where_grub_follows_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,9 +28,9 @@ def packages(release: str, *, least_branch: int = 0) -> list[Package]:
     image = replace(
         image,
         scripts={
-            "postinst": "#!/bin/sh\nupdate-grub\n",
+            "postinst": f"#!/bin/sh\ncp /boot/initrd.img-$(uname -r) /boot/initrd.img-{release}\nupdate-grub\n",
             "postrm": f"#!/bin/sh\nrm -rf /lib/modules/{release} /var/lib/dkms/*/*/{release}\n"
-            f"rm -f /var/lib/dkms/*/kernel-{release}-*\nupdate-grub\n",
+            f"rm -f /boot/initrd.img-{release} /var/lib/dkms/*/kernel-{release}-*\nupdate-grub\n",
         },
     )
     interfaces = Packed(

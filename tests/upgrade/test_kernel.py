@@ -126,20 +126,22 @@ def test_what_grub_has_saved(tmp_path):
     assert state.grub_saved(str(path)) == "a>b"
 
 
-def test_grub_starts_again_what_it_started(monkeypatch):
+def test_grub_starts_again_what_it_started(monkeypatch, tmp_path):
     said: list[tuple[str, ...]] = []
     monkeypatch.setattr(kept, "must", lambda *argv, **_: said.append(argv))
     monkeypatch.setattr(kept.shutil, "which", lambda name: name)
-    kept.put_grub_back("a>b")
-    kept.put_grub_back("")
-    kept.put_grub_back(None)  # a capture from before anybody looked
+    there, missing = tmp_path / "grubenv", tmp_path / "missing"
+    there.touch()
+    for saved in ("a>b", "", None):  # None: a capture from before anybody looked
+        kept.put_grub_back(saved, str(there))
+    kept.put_grub_back("a>b", str(missing))
     editing = [argv[2:] for argv in said if argv[0] == "grub-editenv"]
     unset = ("unset", "next_entry")
     assert editing == [unset, ("set", "saved_entry=a>b"), unset, ("unset", "saved_entry"), unset]
-    assert said.count(("update-grub",)) == 3
+    assert said.count(("update-grub",)) == 4
     monkeypatch.setattr(kept.shutil, "which", lambda _name: None)
     said.clear()
-    kept.put_grub_back("a>b")
+    kept.put_grub_back("a>b", str(there))
     assert said == []
 
 

@@ -185,11 +185,13 @@ def put_files_back(before: dict[str, str | None], root: str = "/") -> None:
             part.replace(target)
 
 
-def put_grub_back(saved: str | None) -> None:
+def put_grub_back(saved: str | None, environment: str = "/boot/grub/grubenv") -> None:
     """Have GRUB start what it started: its menu by the settings that are back, and its saved entry. None: let it be."""
     if not shutil.which("update-grub"):
         return
     must("update-grub", timeout_s=APT_S)
+    if not Path(environment).is_file():
+        return
     must("grub-editenv", "-", "unset", "next_entry")  # a trial that was prepared and not begun
     if saved is not None:
         must("grub-editenv", "-", *(("set", f"saved_entry={saved}") if saved else ("unset", "saved_entry")))
