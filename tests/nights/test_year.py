@@ -69,14 +69,14 @@ def test_the_trend_of_what_wears_is_said_and_every_other_one_is_in_vain():
 
 
 def test_each_fleet_has_every_change_and_all_seeds_together_every_wear_alike():
-    fleets = [members(REFERENCE, year.RIGS, seed) for seed in range(year.SEEDS)]
+    fleets = [members(REFERENCE, year.RIGS, seed) for seed in year.SEEDS]
     stories = [[year.story_of(member) for member in fleet] for fleet in fleets]
     for told_of in stories:
         assert sum(type(one) is Healthy for one in told_of) == year.RIGS // 4
         assert {one.what for one in told_of if isinstance(one, Changed)} == set(CHANGED)
     wears = Counter(one.kind for told_of in stories for one in told_of if isinstance(one, Wear))
     assert set(wears) == set(WEARS)
-    assert set(wears.values()) == {year.RIGS // 2 * year.SEEDS // len(WEARS)}
+    assert set(wears.values()) == {year.RIGS // 2 * len(year.SEEDS) // len(WEARS)}
 
 
 def test_a_rig_lives_through_its_nights_until_it_fails(fleet):
