@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 BAD = (Verdict.FAIL, Verdict.ERROR)
 LEFT_OUT = "left out"
+REMEMBERED_DAYS = 60
+"""A slow trend that was said is not said anew while it was last seen less than so many days ago."""
 _UNKNOWN = (
     "nobody knows how it is; make room for it (`rigctl nightly plan`), or accept it by day (`rigctl accept {rig}`)"
 )
@@ -76,14 +78,22 @@ def _measured(said: _Said, rig: RigRecord, known: Knowledge | None, spec: Nightl
     bad, trends = _bad(rig), _trend_keys(known)
     lines = lines_of(rig, known, spec) if bad else ""
     told_at = before.told_at if bad else ""
-    if set(trends) - set(before.trends):
+    remembered = _remembered(before, now)
+    if set(trends) - set(before.trends) - remembered.keys():
         said.crept.append(rig.name)
     if bad and bad != before.bad:
         said.changed[rig.name] = lines
         told_at = now.isoformat()
     elif before.bad and not bad:
         said.cleared.append(rig.name)
-    said.rigs[rig.name] = RigTold(bad=bad, lines=lines, told_at=told_at, trends=trends)
+    seen = remembered | dict.fromkeys(trends, now.date().isoformat())
+    said.rigs[rig.name] = RigTold(bad=bad, lines=lines, told_at=told_at, trends=trends, trends_seen=seen)
+
+
+def _remembered(before: RigTold, now: datetime) -> dict[str, str]:
+    """The trends that people know of, with the day on which each was seen last; what is long gone is forgotten."""
+    since = (now - timedelta(days=REMEMBERED_DAYS)).date().isoformat()
+    return {key: day for key, day in before.trends_seen.items() if day >= since}
 
 
 def _left_out(said: _Said, rig: str, absence: Absence, spec: NightlySpec, now: datetime) -> None:
@@ -99,7 +109,8 @@ def _left_out(said: _Said, rig: str, absence: Absence, spec: NightlySpec, now: d
     if before.bad != LEFT_OUT:
         said.changed[rig] = lines
         told_at = now.isoformat()
-    said.rigs[rig] = RigTold(bad=LEFT_OUT, lines=lines, told_at=told_at, trends=before.trends, left_out=True)
+    known = {"trends": before.trends, "trends_seen": before.trends_seen}
+    said.rigs[rig] = RigTold(bad=LEFT_OUT, lines=lines, told_at=told_at, left_out=True, **known)
 
 
 def _messages(said: _Said, found: Found, spec: NightlySpec, *, digest: bool) -> tuple[Message, ...]:

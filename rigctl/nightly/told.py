@@ -28,6 +28,8 @@ class RigTold(_Kept):
     """ISO 8601; when it was last said."""
     trends: tuple[str, ...] = ()
     """Slow trends that were said, by check and card."""
+    trends_seen: dict[str, str] = Field(default_factory=dict)
+    """ISO day on which each of them was seen last: one that drops out for some nights is not told anew."""
     left_out: bool = False
     """Whether it was said that its last night was without it."""
 

@@ -51,6 +51,19 @@ def test_another_cause_is_a_change() -> None:
     assert [one.kind for one in after_night(told, Found(changed), spec(), NOW)[1]] == ["change"]
 
 
+@pytest.mark.parametrize(("away_days", "told_again"), [(1, False), (59, False), (61, True)])
+def test_a_slow_trend_that_drops_out_and_returns_is_told_anew_only_after_long(away_days: int, told_again: bool) -> None:
+    creeping = tuple(nights(60, lambda day: 0.100 + 0.0001 * day))
+    known = {"rig1": known_of("rig1", (past(0),), creeping, START + timedelta(days=60))}
+    told, _ = after_night(Told(), Found(record(("rig1", "")), known), spec(), NOW)
+    for day in range(1, away_days):
+        told, messages = after_night(told, Found(record(("rig1", ""))), spec(), NOW + timedelta(days=day))
+        assert [one for one in messages if one.kind != "digest"] == []
+    at = NOW + timedelta(days=away_days)
+    messages = after_night(told, Found(record(("rig1", "")), known), spec(), at)[1]
+    assert ([one.kind for one in messages if one.kind != "digest"] == ["change"]) is told_again
+
+
 def test_a_slow_trend_is_told_once() -> None:
     creeping = tuple(nights(60, lambda day: 0.100 + 0.0001 * day))
     known = {"rig1": known_of("rig1", (past(0),), creeping, START + timedelta(days=60))}
