@@ -27,6 +27,7 @@ BACK_S, LOOK_S = 60.0, 1.0
 _DRAINED = frozenset(("DRAIN", "DRAINING", "DRAINED"))
 _BROKEN = frozenset(("DOWN", "ERROR", "FAIL", "FAILING", "NOT_RESPONDING", "UNKNOWN"))
 _AWAY = _DRAINED | _BROKEN
+_SILENT = frozenset(("NOT_RESPONDING",))
 _STATE = re.compile(r"(?:^|\s)State=(\S+)")
 _REASON = re.compile(r"\sReason=(.*?)(?: \[[^\[\]]+@\d{4}-\d\d-\d\dT[\d:]+\](?:\s.*)?)?$")
 """The reason as it was given; then Slurm's own word of who set it and when; then, perhaps, a comment and more."""
@@ -130,15 +131,22 @@ class Slurm:
         return tuple(f"job {number} of {user} ({state.lower()}, {time})" for number, user, state, time in words)
 
     def resume(self, reason: str) -> bool:
-        """Give the node back where the drain is ours, and wait until Slurm has it."""
+        """Give the node back where the drain is ours, once Slurm hears of it again; and wait until Slurm has it."""
         node = self._seen()
         if not node.drained or node.reason != reason:
             return False
+        self._wait_without(_SILENT, node)  # resumed while it is silent, it would be neither drained nor of any use
         self._must("scontrol", "update", f"NodeName={self._node}", "State=RESUME")
+        self._wait_without(_AWAY, self._seen())
+        return True
+
+    def _wait_without(self, words: frozenset[str], node: _Node) -> None:
+        """Wait until none of these words is said of the node. Raises StepFailed."""
         for _ in range(int(BACK_S / LOOK_S)):
-            if not (node := self._seen()).words & _AWAY:
-                return True
+            if not node.words & words:
+                return
             self._wait(LOOK_S)
+            node = self._seen()
         said = f"{'+'.join(sorted(node.words))}, {node.reason or 'no reason given'}"
         raise StepFailed(
             f"Slurm does not have {self._node} back: {said}",

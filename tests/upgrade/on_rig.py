@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 RIGCTL = Path(sys.executable).parent / "rigctl"
 UPGRADE_S = 1500
-SETTINGS = {
+SETTINGS: dict[str, Any] = {
     "nvidia_driver_source": "auto",
     "nvidia_driver_reboot_timeout_s": 60,
     "rig_profiles": {
@@ -44,6 +44,26 @@ SETTINGS = {
 
 TIME_SCALE = 8.0
 """Slower than usual: after a restart the cards are cold, and the guard stops what would be hot within seconds."""
+
+
+def command(fleet: sim.State, *words: str) -> list[str]:
+    """`rigctl upgrade` as a person gives it, with its answer as data."""
+    where = ["-i", str(fleet.inventory), "--runs", str(fleet.directory / "runs"), "--json"]
+    return [str(RIGCTL), "upgrade", *words, *where]
+
+
+def upgrade(fleet: sim.State, *words: str) -> tuple[int, dict[str, Any]]:
+    """Its exit code, and what it says of the rigs."""
+    done = subprocess.run(
+        command(fleet, *words),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=UPGRADE_S,
+        stdin=subprocess.DEVNULL,
+    )
+    assert done.stdout, done.stderr
+    return done.returncode, json.loads(done.stdout)
 
 
 @dataclass(frozen=True)
@@ -104,11 +124,13 @@ class RigInUse:
 
     def upgrade_while(self, step: str, happens: Callable[[], object], *words: str) -> Upgraded:
         """Upgrade, and let something happen as soon as the rig has come to a step."""
-        where = ["-i", str(self.fleet.inventory), "--runs", str(self.runs), "--json"]
-        command = [str(RIGCTL), "upgrade", *words, *where]
         known = set(list_runs(self.runs))
         with subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL
+            command(self.fleet, *words),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            stdin=subprocess.DEVNULL,
         ) as process:
             try:
                 if step:

@@ -124,6 +124,26 @@ def test_a_node_is_given_back_once_slurm_has_it():
     assert shell.waited == 3
 
 
+def test_a_node_that_slurm_has_not_heard_of_since_its_restart_is_waited_for_before_it_is_given_back():
+    shell = FakeSlurm("IDLE+DRAIN+NOT_RESPONDING", REASON)
+    told = []
+
+    def wait(_seconds):
+        told.append(shell.state)
+        if len(told) == 2:
+            shell.state = "IDLE+DRAIN"
+
+    assert Slurm("rig1", shell, wait).resume(REASON)
+    assert told == ["IDLE+DRAIN+NOT_RESPONDING"] * 2
+
+
+def test_a_node_that_slurm_does_not_hear_of_stays_drained():
+    shell = FakeSlurm("IDLE+DRAIN+NOT_RESPONDING", REASON)
+    with pytest.raises(StepFailed, match="does not have rig1 back: DRAIN"):
+        Slurm("rig1", shell, lambda _seconds: None).resume(REASON)
+    assert shell.state == "IDLE+DRAIN+NOT_RESPONDING"
+
+
 def test_a_node_that_does_not_come_back_is_not_given_back():
     shell = Late(10_000)
     with pytest.raises(StepFailed, match=r"does not have rig1 back: IDLE\+NOT_RESPONDING, no reason given") as caught:
