@@ -23,7 +23,7 @@ demo: setup  ## two simulated rigs: provisioned, accepted, reported, taken down 
 setup-tests:
 	@tools/setup.sh tests
 
-test: setup-tests  ## unit tests, tests on simulated rigs without the slow ones, molecule (at most 20 minutes)
+test: setup-tests  ## unit tests, tests on simulated rigs without the slow ones, molecule (at most 30 minutes)
 	$(AS_ROOT) $(BIN)/python -m pytest -m 'not slow' --durations=15
 	@$(MAKE) --no-print-directory molecule
 

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 NAME = "upgrade_overhead"
 MOST_S = 10
-BRANCHES = ("535", "515", "535", "515")
+BRANCHES = ("535", "515")
 HOW = (
-    "one healthy rig, driver 515 to 535 and back, twice: from the first step to the last one, less drain, change "
+    "one healthy rig, driver 515 to 535 and back: from the first step to the last one, less drain, change "
     "(apt, modules, restart, gpu-burn) and both acceptances; by the journal"
 )
 VARIABLES = {
