@@ -6,6 +6,7 @@ import contextlib
 import os
 import shutil
 import sys
+import threading
 import warnings
 from datetime import UTC, datetime
 from pathlib import Path
@@ -47,6 +48,8 @@ _ENVIRONMENT = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": None, "
 """Only the suite's own plugin; what a user set for other pytest runs does not reach into this one."""
 _KEPT = ("PYTEST_CURRENT_TEST", "PYTEST_VERSION")
 """What pytest itself sets and takes away: an outer run needs its own values back."""
+_ONE_AT_A_TIME = threading.Lock()
+"""Streams, environment, warnings and modules belong to the whole process; an upgrade judges its rigs in threads."""
 _QUIET = ("terminalreporter", "cacheprovider", "faulthandler", "unraisableexception", "threadexception", "logging")
 """Plugins that would print, write or take over what belongs to the whole process."""
 
@@ -155,8 +158,9 @@ def _run_pytest(plugin: JudgePlugin, run_dir: RunDir) -> None:
     quiet = [word for name in _QUIET for word in ("-p", f"no:{name}")]
     conftests = ["--confcutdir", str(kept)] if theirs else ["--noconftest"]
     settings = ["-c", str(_SUITE / "pytest.ini"), "--rootdir", str(_SUITE), "--import-mode=importlib"]
-    settings += ["--capture=sys", "--continue-on-collection-errors"]
-    with _apart():
+    # Our own checks print nothing; users' tests may, and what they print is none of the command's own output.
+    settings += ["--capture=sys" if theirs else "--capture=no", "--continue-on-collection-errors"]
+    with _ONE_AT_A_TIME, _apart():
         status = pytest.main([*settings, *conftests, *quiet, *own, *theirs], plugins=[plugin])
     if plugin.trouble:
         run_dir.write_text_atomic("judge.log", "\n".join(plugin.trouble) + "\n")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import sys
 import textwrap
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -198,6 +200,32 @@ def test_a_run_leaves_no_trace_in_this_process(tmp_path, monkeypatch):
     judge_run(run, {"rig1": fake(run)})
     assert dict(os.environ) == before
     assert not (run.path / "judge.log").exists()
+
+
+def test_runs_that_are_judged_at_once_leave_this_process_its_streams_and_environment(tmp_path, monkeypatch):
+    """An upgrade measures several rigs, each in a thread and a run of its own."""
+    monkeypatch.setenv("PYTEST_ADDOPTS", "--maxfail=1")
+    runs = [run_of(tmp_path / f"{number}", rig1=h.readings()) for number in range(4)]
+    streams, seen = (sys.stdin, sys.stdout, sys.stderr), set()
+    over = threading.Event()
+
+    def look():
+        while not over.wait(0.0002):
+            seen.add((sys.stdin, sys.stdout, sys.stderr) == streams)
+
+    looking = threading.Thread(target=look)
+    looking.start()
+    try:
+        with ThreadPoolExecutor(len(runs)) as pool:
+            records = list(pool.map(lambda run: judge_run(run, {"rig1": fake(run)}), runs))
+    finally:
+        over.set()
+        looking.join()
+    assert [bad(record) for record in records] == [{}] * len(runs)
+    assert len({len(record.rigs[0].verdicts) for record in records}) == 1
+    assert seen == {True}  # who writes meanwhile, such as a table of progress, writes to where it always did
+    assert (sys.stdin, sys.stdout, sys.stderr) == streams
+    assert os.environ["PYTEST_ADDOPTS"] == "--maxfail=1"
 
 
 def test_two_rigs_are_judged_apart(tmp_path):
